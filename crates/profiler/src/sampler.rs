@@ -5,6 +5,7 @@
 mod account;
 mod active;
 mod idle_backoff;
+mod phases;
 mod preempt;
 mod steps;
 mod sweep;

@@ -191,7 +191,9 @@ mod tests {
     fn a_stack_that_was_begun_with_the_address_of_abort_ends_there() {
         let storage: Box<Storage> = Box::new([const { AtomicU64::new(0) }; frames::CAPACITY]);
         let mut walked = frames::Frames::new(&storage);
-        [0x10 | EXACT, 0x20, libc::abort as *const () as u64, 0x30].into_iter().for_each(|word| walked.push(word));
+        [0x10 | EXACT, 0x20, libc::abort as *const () as u64, 0x30]
+            .into_iter()
+            .for_each(|word| walked.push(word));
         let stack = RawStack::new(&storage, 4, Stop::OutOfBounds, &Arc::default(), Interpreted::default());
         assert_eq!(stack.addresses().map(|at| at.address).collect::<Vec<_>>(), [0x10, 0x20]);
         assert_eq!(stack.stop, Stop::Root);

@@ -23,6 +23,7 @@ pub use sample::Weighted;
 use sample::{Fate, Hit, Kind, WEIGHT};
 pub use undersampled::Undersampled;
 
+use super::phases::Phases;
 use super::steps::Steps;
 use crate::stack::RawStack;
 use std::sync::Arc;
@@ -84,6 +85,8 @@ pub struct Account {
     came: [f64; 2],
     /// The kernel ticks of these hits.
     steps: [Steps; 2],
+    /// Observations that say whether the thread was running, of these windows.
+    phases: [Phases; 2],
     /// CPU time used in this window while the thread could not be hit.
     unarmed_ns: u64,
     /// The last known [`Moment::kernel_ns`].
@@ -141,6 +144,11 @@ impl Account {
         self.place.is_some() && !self.is_full(now_ns)
     }
 
+    /// The thread was running at `ns`, or was not.
+    pub fn saw(&mut self, ns: u64, tick_ns: u64, is_running: bool) {
+        self.phases[0].add(ns, tick_ns, is_running);
+    }
+
     /// Whether the thread ran in step with the kernel's tick in the last window that was closed.
     pub fn was_in_step(&self) -> bool {
         self.was_in_step
@@ -153,7 +161,7 @@ impl Account {
         let counts_differ = expected.max(came) >= FEWEST_EXPECTED
             && (came - expected).abs() > DEVIATIONS * expected.max(1.0).sqrt()
             && !FACTORS.contains(&(came / expected.max(1.0)));
-        counts_differ || self.steps[1].are_regular()
+        counts_differ || self.steps[1].are_regular() || self.phases[1].differ()
     }
 
     /// Whether there is no hit yet.
@@ -174,13 +182,18 @@ impl Account {
             self.came[1] += came;
             let [new, all] = &mut self.steps;
             all.take(new);
+            let [seen, all_seen] = &mut self.phases;
+            all_seen.take(seen);
+            if f64::from(all_seen.count()) > MAX_COMPARED {
+                all_seen.halve();
+            }
             if self.expected[1].max(self.came[1]) > MAX_COMPARED {
                 self.expected[1] /= 2.0;
                 self.came[1] /= 2.0;
                 all.halve();
             }
         } else {
-            self.steps[0] = Steps::default();
+            (self.steps[0], self.phases[0]) = <_>::default();
         }
         // A thread that had a rhythm and now computes has none.
         self.was_in_step = blocked_ns > few_ns && self.is_regular();

@@ -54,12 +54,16 @@ impl Steps {
             }
             let squares: f64 = remainders.iter().map(|count| count * count).sum();
             let chi_square = squares * period as f64 / f64::from(hits) - f64::from(hits);
-            let freedom = period as f64 - 1.0;
-            // The Wilson-Hilferty approximation.
-            let spread = 2.0 / (9.0 * freedom);
-            chi_square > freedom * (1.0 - spread + DEVIATIONS * spread.sqrt()).powi(3)
+            is_beyond_chance(chi_square, period as f64 - 1.0)
         })
     }
+}
+
+/// Whether chance does not explain it.
+pub fn is_beyond_chance(chi_square: f64, freedom: f64) -> bool {
+    // The Wilson-Hilferty approximation.
+    let spread = 2.0 / (9.0 * freedom);
+    chi_square > freedom * (1.0 - spread + DEVIATIONS * spread.sqrt()).powi(3)
 }
 
 #[cfg(test)]

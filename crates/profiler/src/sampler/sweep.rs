@@ -22,7 +22,7 @@ use crate::interpreters::Wanted;
 use crate::mappings::JitTables;
 use crate::mappings::Tables;
 use activity::{set_activity, stays_quiet};
-use arming::{arm_running, arm_waiting};
+use arming::{arm_running, arm_waiting, note_running};
 use collect::take_waited_hit;
 use copy::RemoteWalker;
 use observe::{Observation, observe};
@@ -196,9 +196,8 @@ impl Sweeper {
             };
             set_activity(thread, backoff, cpu_before_ns, due);
             *unknown_code |= matches!(&found, Found::At(_, stack) if stack.is_in_unknown_code(tables));
-            if thread.cpu_ns != cpu_before_ns {
-                *unknown_code |= take_waited_hit(thread, timers, tables, counters, recordings);
-            }
+            let has_run = thread.cpu_ns != cpu_before_ns;
+            *unknown_code |= has_run && take_waited_hit(thread, timers, tables, counters, recordings);
             // One that has not begun to run yet may arm a timer itself.
             let ran_lately = thread.cpu_ns != 0 && due.tick_ns.saturating_sub(thread.ran_ns) <= due.lately_ns;
             let now_ns = process::monotonic_ns();
@@ -216,6 +215,7 @@ impl Sweeper {
                 true => arm_running(thread, timers, by_timer, now_ns, counters),
                 false => arm_waiting(thread, timers, due, &mut made, counters),
             };
+            note_running(thread, timed, now_ns);
             for recording in of(recordings, wanted) {
                 let asked = preempted.filter(|_| recording.bit() & preempt != 0).unwrap_or(timed);
                 add_observation(thread, recording, due.tick_ns, found.clone(), asked);
@@ -252,10 +252,14 @@ fn add_observation(
 ) {
     count_thread(thread, recording);
     let (now, stood_still_ns) = (moment(thread, recording, tick_ns), thread.stood_still_ns);
+    let seen = thread.seen_running;
     let Some(account) = account_of(thread, recording) else { return };
     account.stood_still(stood_still_ns, now);
     let news = account.news(now);
     account.observe(now, found, asked);
+    if let (Some((ns, is_running)), TimerState::Yes(tick_ns)) = (seen, asked) {
+        account.saw(ns, tick_ns, is_running);
+    }
     recording.count(news);
     let whose = thread.thread.clone();
     let Some(account) = account_of(thread, recording) else { return };

@@ -294,6 +294,28 @@ fn a_thread_that_no_tick_of_the_kernel_ever_hits_is_in_step_with_it_and_one_with
     assert!(samples[0].stack.remark().is_some_and(|remark| remark.contains("in step")));
 }
 
+/// Regression: work that begins at whole milliseconds, as a timer wheel has it, was shown at the
+/// wrong functions: its hits are as many as its clock says, at ticks of any number.
+#[test]
+fn a_thread_that_runs_at_some_phases_of_the_tick_is_in_step_with_it() {
+    let is_in_step = |first_half: u64, second_half: u64| {
+        let mut account = Account::new(moment(0, 0, 0));
+        for tick in 1..=500 {
+            let ns = tick * 10 * MS + mixed(tick) % (10 * MS);
+            account.observe(moment(tick * 10, tick * 5, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
+            let of_ten = if ns % MS < MS / 2 { first_half } else { second_half };
+            account.saw(ns, TICK_NS, mixed(ns) % 10 < of_ten);
+            if tick % 2 == 0 {
+                account.ran(&stack(), ns, any_tick(tick));
+            }
+        }
+        cpu(&mut account, false);
+        account.was_in_step()
+    };
+    assert!(is_in_step(7, 3));
+    assert!(!is_in_step(5, 5));
+}
+
 /// Regression: busy threads of a loaded machine were shown as in step, because the sampler's own
 /// delays go with the tick.
 #[test]

@@ -6,6 +6,7 @@ use crate::sampler::account::TimerState;
 use crate::sampler::threads::ThreadState;
 use crate::sampler::timers::{ThreadTimer, Timers};
 use swipr_os::cpu_timers::kernel_tick_ns;
+use swipr_os::threads::cpu_ns;
 
 /// So many timers of threads that do not run are made in a sweep.
 const MAX_MADE: usize = 16;
@@ -23,6 +24,13 @@ pub fn arm_running(
         true if thread.timer.as_ref().is_some_and(ThreadTimer::is_overdue) => TimerState::Overdue,
         true => TimerState::Yes(kernel_tick_ns()),
     }
+}
+
+/// Notes whether a thread is running whose timer is armed: then its clock has gone on since this
+/// sweep has read it. `now_ns` was in between.
+pub fn note_running(thread: &mut ThreadState, timer: TimerState, now_ns: u64) {
+    let clock = matches!(timer, TimerState::Yes(_)).then(|| cpu_ns(thread.tid())).flatten();
+    thread.seen_running = clock.map(|cpu_ns| (now_ns, cpu_ns > thread.cpu_ns));
 }
 
 /// Arms the timer of a thread that does not run, unless that was tried, or many were made.

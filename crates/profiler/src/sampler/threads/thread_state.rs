@@ -61,6 +61,8 @@ pub struct ThreadState {
     pub preempt: Preempted,
     /// The mapping its stack pointer was last seen in.
     pub stack_bounds: StackBounds,
+    /// Whether the last sweep has found it running, if it was looked at, and when.
+    pub seen_running: Option<(u64, bool)>,
     /// When last checked, it ran with the sampling signal blocked: it is sampled in system calls
     /// only.
     pub blocks_signal: bool,
@@ -111,6 +113,7 @@ impl ThreadState {
             preempted: None,
             preempt: Preempted::default(),
             stack_bounds: StackBounds::default(),
+            seen_running: None,
             blocks_signal: false,
             state_read_ns: 0,
             is_sandboxed: false,
