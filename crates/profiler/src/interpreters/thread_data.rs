@@ -4,6 +4,7 @@
 //! says where the stack is.
 
 use std::ops::Range;
+use std::sync::OnceLock;
 use swipr_os::process;
 use swipr_unwind::arch;
 use swipr_unwind::memory::{guarded_copy, guarded_copy_or_file};
@@ -17,8 +18,20 @@ const NO_FILE: i32 = -1;
 /// The value that is looked for: an address that nobody has.
 const VALUE: u64 = 0x0000_5157_4950_5231;
 
-/// From a thread's control block to the value of the key 0. `None`: it is not known.
+/// See [`of_first_key`].
+static OF_FIRST_KEY: OnceLock<u64> = OnceLock::new();
+
+/// From a thread's control block to the value of the key 0. `None`: it is not known. To be called
+/// early, too: once a program has 32 keys, the values of further ones are elsewhere.
 pub fn of_first_key() -> Option<u64> {
+    if let Some(&known) = OF_FIRST_KEY.get() {
+        return Some(known);
+    }
+    let found = find_first_key()?;
+    Some(*OF_FIRST_KEY.get_or_init(|| found))
+}
+
+fn find_first_key() -> Option<u64> {
     let mut key = 0;
     // SAFETY: `key` is written; there is nothing to be called at a thread's end.
     if unsafe { libc::pthread_key_create(&raw mut key, None) } != 0 {
