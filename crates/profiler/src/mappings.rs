@@ -329,9 +329,11 @@ impl Tables {
         infos.dedup_by(|later, earlier| later.text().start < earlier.text().end);
         self.figures.objects = infos.len() as u64;
         let undescribed = self.undescribed.tables(&self.objects);
-        let all = || infos.iter().chain(&undescribed);
-        self.figures.rows = all().filter_map(|table| table.table()).map(|table| table.rows() as u64).sum();
-        self.figures.bytes = all().map(|table| table.bytes() as u64).sum();
+        let mut all: Vec<&Arc<UnwindInfo>> = infos.iter().chain(&undescribed).collect();
+        all.sort_unstable_by_key(|table| table.content_address());
+        all.dedup_by_key(|table| table.content_address());
+        self.figures.rows = all.iter().filter_map(|it| it.table()).map(|table| table.rows() as u64).sum();
+        self.figures.bytes = all.iter().map(|table| table.bytes() as u64).sum();
         self.publication.publish(infos, undescribed, &self.executable);
     }
 }

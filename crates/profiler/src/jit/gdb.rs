@@ -6,7 +6,9 @@
 
 use crate::mappings::JitTables;
 use crate::mappings::{Mappings, Symbols};
+use rustc_hash::FxHasher;
 use std::collections::{HashMap, HashSet};
+use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 use swipr_symbols::jit::CodeMap;
@@ -24,18 +26,33 @@ const MAX_OBJECT_BYTES: u64 = 16 << 20;
 const MAX_READ_BYTES: u64 = 64 << 20;
 /// How often the whole list is read, at most.
 const FOLLOW_AGAIN_NS: u64 = 250_000_000;
+/// Objects that are compared with what was read at one reading of the list, and how many bytes of
+/// their ends: names and section headers are there.
+const MAX_COMPARED: usize = 256;
+const COMPARED_BYTES: u64 = 4096;
 
 /// An entry of the list: where it is, where its object is, and the object's size.
 type ListEntry = (u64, u64, u64);
 
+/// What was read of an entry.
+#[derive(Debug)]
+struct ReadObject {
+    /// The range of its code.
+    code: Range<u64>,
+    /// Of some of its bytes, see [`fingerprint`].
+    fingerprint: u64,
+}
+
 /// The objects in the process's lists.
 #[derive(Debug)]
 pub struct GdbJit {
-    /// Files that were searched for a list's head.
-    searched: HashSet<Arc<str>>,
+    /// Files that were searched for a list's head, with their places.
+    searched: HashSet<(Arc<str>, u64)>,
     heads: Vec<u64>,
-    /// Entries that were read, and the range of each one's code.
-    known: HashMap<ListEntry, Range<u64>>,
+    /// Entries that were read.
+    known: HashMap<ListEntry, ReadObject>,
+    /// Counts readings, to compare some of the entries at each.
+    turn: usize,
     code: CodeMap,
     followed_ns: u64,
 }
@@ -43,8 +60,8 @@ pub struct GdbJit {
 impl GdbJit {
     /// Nothing is known yet.
     pub fn new(max_bytes: usize) -> GdbJit {
-        let (searched, heads, known, followed_ns) = <_>::default();
-        GdbJit { searched, heads, known, code: CodeMap::new(max_bytes), followed_ns }
+        let (searched, heads, known, turn, followed_ns) = <_>::default();
+        GdbJit { searched, heads, known, turn, code: CodeMap::new(max_bytes), followed_ns }
     }
 
     /// The functions of all objects.
@@ -64,11 +81,10 @@ impl GdbJit {
         }
         let mut listed: HashSet<ListEntry> = HashSet::new();
         self.heads.iter().for_each(|head| follow(*head, &mut listed));
-        let gone: Vec<ListEntry> =
-            self.known.keys().filter(|entry| !listed.contains(*entry)).copied().collect();
+        let gone = self.gone(&listed);
         for entry in &gone {
-            if let Some(code) = self.known.remove(entry) {
-                self.code.forget(code, now_ns);
+            if let Some(object) = self.known.remove(entry) {
+                self.code.forget(object.code, now_ns);
             }
         }
         let mut room = MAX_READ_BYTES;
@@ -81,10 +97,24 @@ impl GdbJit {
             is_new = true;
             let object = copied(entry.1, entry.2).and_then(|image| objects::read(image.into()).ok());
             let object = object.unwrap_or_default();
-            self.known.insert(entry, object.text.clone());
+            let fingerprint = fingerprint(&entry).unwrap_or(0);
+            self.known.insert(entry, ReadObject { code: object.text.clone(), fingerprint });
             self.add(object, since, frames);
         }
         is_new
+    }
+
+    /// Entries that are not listed any more, or have another object: memory that was given back is
+    /// used again. So many entries are compared at each reading.
+    fn gone(&mut self, listed: &HashSet<ListEntry>) -> Vec<ListEntry> {
+        self.turn = self.turn.wrapping_add(1);
+        let stride = self.known.len() / MAX_COMPARED + 1;
+        let is_gone = |(number, (entry, object)): &(usize, (&ListEntry, &ReadObject))| {
+            let is_compared = number % stride == self.turn % stride;
+            !listed.contains(*entry)
+                || is_compared && fingerprint(entry).is_some_and(|now| now != object.fingerprint)
+        };
+        self.known.iter().enumerate().filter(is_gone).map(|(_, (entry, _))| *entry).collect()
     }
 
     fn add(&mut self, object: JitObject, since: u64, frames: &JitTables) {
@@ -97,12 +127,20 @@ impl GdbJit {
     }
 
     fn search(&mut self, symbols: &Symbols) {
-        if self.searched.insert(symbols.key.path.clone())
+        if self.searched.insert((symbols.key.path.clone(), symbols.bias))
             && let Some(address) = address_of(&symbols.key, DESCRIPTOR)
         {
             self.heads.push(address.wrapping_add(symbols.bias));
         }
     }
+}
+
+/// Of an object's last bytes.
+fn fingerprint(&(_, address, size): &ListEntry) -> Option<u64> {
+    let length = size.min(COMPARED_BYTES);
+    let mut hasher = FxHasher::default();
+    copied(address.checked_add(size - length)?, length)?.hash(&mut hasher);
+    Some(hasher.finish())
 }
 
 /// Adds the entries of a list.
@@ -125,4 +163,26 @@ fn copied(address: u64, size: u64) -> Option<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(size).ok()?];
     let read = guarded_copy(address, &mut bytes);
     (read == bytes.len()).then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: a compiler's next object had the addresses and the size of the last one, and its
+    /// name.
+    #[test]
+    fn an_object_that_was_replaced_in_its_place_is_read_again() {
+        swipr_unwind::memory::set_process(swipr_os::process::pid() as i32);
+        let mut image = vec![7u8; 10_000];
+        let entry = (0x1000, image.as_ptr() as u64, image.len() as u64);
+        let mut jit = GdbJit::new(1 << 20);
+        let print = fingerprint(&entry).unwrap();
+        jit.known.insert(entry, ReadObject { code: 0..1, fingerprint: print });
+        let listed = HashSet::from([entry]);
+        assert!(jit.gone(&listed).is_empty());
+        image[9_000] = 8;
+        assert_eq!(jit.gone(&listed), [entry]);
+        assert_eq!(jit.gone(&HashSet::new()), [entry], "it is listed no more");
+    }
 }

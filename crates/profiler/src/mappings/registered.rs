@@ -10,7 +10,7 @@ use crate::registered_frames::{self, Registration};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
-use swipr_symbols::rows::{UnwindInput, build_table, described_code};
+use swipr_symbols::rows::{UnwindInput, build_table, described_code, described_functions};
 use swipr_unwind::memory::guarded_copy_or_file;
 
 /// Larger sections are read up to this size.
@@ -20,12 +20,15 @@ const MAX_CODE: u64 = 256 << 20;
 /// How far before a description its common entry may be.
 const MAX_DISTANCE: u64 = 1 << 20;
 const PAGE: u64 = 4096;
+/// Between functions that follow one another is less.
+const PADDING: u64 = 64;
 
 /// The tables of all registrations, as of the last refresh.
 #[derive(Debug, Default)]
 pub struct Registered {
     generation: u64,
-    tables: HashMap<Registration, Option<Arc<UnwindInfo>>>,
+    /// Each in pieces: between the functions of one may be those of another.
+    tables: HashMap<Registration, Vec<Arc<UnwindInfo>>>,
 }
 
 impl Registered {
@@ -39,7 +42,7 @@ impl Registered {
         let mut old = std::mem::take(&mut self.tables);
         let of = |registration| {
             let known = old.remove(&registration);
-            (registration, known.unwrap_or_else(|| table(registration, memory_file).map(Arc::new)))
+            (registration, known.unwrap_or_else(|| tables(registration, memory_file).unwrap_or_default()))
         };
         self.tables = registered_frames::list().map(of).collect();
         let still: HashSet<Registration> = registered_frames::list().collect();
@@ -59,7 +62,8 @@ impl Registered {
     }
 }
 
-fn table(registration: Registration, memory_file: i32) -> Option<UnwindInfo> {
+/// The tables of a registration, one for each run of functions.
+fn tables(registration: Registration, memory_file: i32) -> Option<Vec<Arc<UnwindInfo>>> {
     let aarch64 = cfg!(target_arch = "aarch64");
     let copy = Copy::of(registration.address, memory_file)?;
     let eh_frame = (copy.start, copy.bytes.as_slice());
@@ -75,7 +79,16 @@ fn table(registration: Registration, memory_file: i32) -> Option<UnwindInfo> {
         main: None,
         aarch64,
     };
-    Some(UnwindInfo::new(build_table(&input).ok()?, text, 0))
+    let whole = UnwindInfo::new(build_table(&input).ok()?, text.clone(), 0);
+    let mut runs: Vec<Range<u64>> = vec![];
+    for function in described_functions(eh_frame, aarch64) {
+        match runs.last_mut().filter(|run| function.start.saturating_sub(run.end) < PADDING) {
+            Some(run) => run.end = run.end.max(function.end),
+            None => runs.push(function),
+        }
+    }
+    runs.retain(|run| text.start <= run.start && run.end <= text.end);
+    Some(runs.into_iter().map(|run| Arc::new(whole.piece(run))).collect())
 }
 
 /// A copy of frame descriptions.
@@ -179,8 +192,9 @@ mod tests {
         registered_frames::record(address);
         registered.refresh(-1);
         let tables = registered.outside(&[]);
-        let table = tables.iter().find(|table| table.text() == &(0x1000_0000..0x1000_0140)).unwrap();
+        let table = tables.iter().find(|table| table.text() == &(0x1000_0100..0x1000_0140)).unwrap();
         assert_eq!(table.table().unwrap().rows(), 6, "two a function, and one each behind them");
+        assert!(covered(&registered, 0x1000_0010) && !covered(&registered, 0x1000_0080), "another's place");
         assert!(
             !registered.outside(std::slice::from_ref(table)).iter().any(|other| other.text() == table.text())
         );
@@ -199,13 +213,13 @@ mod tests {
     #[test]
     fn garbage_and_memory_that_is_gone_have_no_table() {
         for address in [8, 0x7fff_ffff_f000, u64::MAX - 3] {
-            assert!(table(Registration { address, serial: 0 }, -1).is_none());
+            assert!(tables(Registration { address, serial: 0 }, -1).is_none());
         }
         let mut bytes = section(&[0x2000_0000..0x2000_0040, 0x2000_0040..0x2000_0080]);
         for at in 0..bytes.len() {
             for value in [0, 1, 0x7f, 0x80, 0xff] {
                 let before = std::mem::replace(&mut bytes[at], value);
-                let _ = table(Registration { address: bytes.as_ptr() as u64, serial: 0 }, -1);
+                let _ = tables(Registration { address: bytes.as_ptr() as u64, serial: 0 }, -1);
                 bytes[at] = before;
             }
         }

@@ -21,7 +21,8 @@ const FEW_READS: usize = 64;
 pub struct UnwindInfo {
     text: Range<u64>,
     frame_header: u64,
-    content: *mut Content,
+    /// Shared by the pieces of a table.
+    content: Arc<Content>,
 }
 
 #[derive(Debug)]
@@ -29,11 +30,6 @@ enum Content {
     Table(OwnedTable),
     Sections { sections: UnwindSections, demand: TableDemand, any_wanted: Arc<AtomicBool> },
 }
-
-// SAFETY: an owned pointer to data that is only read.
-unsafe impl Send for UnwindInfo {}
-// SAFETY: as above.
-unsafe impl Sync for UnwindInfo {}
 
 impl UnwindInfo {
     /// The table of the code in `text`; `frame_header` as in [`Object::frame_header`].
@@ -55,7 +51,12 @@ impl UnwindInfo {
     }
 
     fn with(content: Content, text: Range<u64>, frame_header: u64) -> UnwindInfo {
-        UnwindInfo { text, frame_header, content: Box::into_raw(Box::new(content)) }
+        UnwindInfo { text, frame_header, content: Arc::new(content) }
+    }
+
+    /// The same for a part of the code.
+    pub fn piece(&self, text: Range<u64>) -> UnwindInfo {
+        UnwindInfo { text, frame_header: self.frame_header, content: Arc::clone(&self.content) }
     }
 
     /// The code.
@@ -63,9 +64,13 @@ impl UnwindInfo {
         &self.text
     }
 
+    /// The same for all pieces of a table.
+    pub fn content_address(&self) -> usize {
+        Arc::as_ptr(&self.content).addr()
+    }
+
     fn content(&self) -> &Content {
-        // SAFETY: valid as long as `self`.
-        unsafe { &*self.content }
+        &self.content
     }
 
     /// Its rules, if there is a table.
@@ -92,8 +97,8 @@ impl UnwindInfo {
     /// For a snapshot, which keeps this table alive.
     pub fn published(&self) -> Object<'static> {
         // SAFETY: the table stays where it is until this is dropped; the snapshot that the object
-        // goes into holds this.
-        let content: &'static Content = unsafe { &*self.content };
+        // goes into holds this, until no handler can read it.
+        let content: &'static Content = unsafe { &*Arc::as_ptr(&self.content) };
         let text = published::Range { low: self.text.start, high: self.text.end };
         let (table, sections) = match content {
             Content::Table(table) => (table.view(), None),
@@ -102,13 +107,5 @@ impl UnwindInfo {
             }
         };
         Object { text, table, sections, frame_header: self.frame_header }
-    }
-}
-
-impl Drop for UnwindInfo {
-    fn drop(&mut self) {
-        // SAFETY: made by Box::into_raw in `with`, freed once; `Publication` drops owners only
-        // when no handler can read the table.
-        drop(unsafe { Box::from_raw(self.content) });
     }
 }
