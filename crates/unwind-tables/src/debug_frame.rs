@@ -109,7 +109,7 @@ impl<'a> DebugFunctions<'a> {
                     if self.stack_switches.is_empty() {
                         builder.push(pc, rule);
                     } else {
-                        go_frame.push(pc, rule, builder);
+                        go_frame.push(pc..end, rule, builder);
                     }
                 }
                 inside
@@ -129,7 +129,9 @@ struct GoFrame {
 }
 
 impl GoFrame {
-    fn push(&mut self, pc: u64, rule: Rule, builder: &mut TableBuilder) {
+    /// The rule of the code from `code.start` on; the function ends at `code.end`.
+    fn push(&mut self, code: Range<u64>, rule: Rule, builder: &mut TableBuilder) {
+        let pc = code.start;
         let size = rule.cfa_offset();
         let Some(saved) = Rule::sp(size as i64, -16).filter(|_| rule.kind() == Kind::Sp && size >= 16) else {
             return builder.push(pc, rule);
@@ -144,6 +146,9 @@ impl GoFrame {
                 };
             builder.push(pc, rule);
         }
-        builder.push(pc.max(self.saved_at), saved);
+        let from = pc.max(self.saved_at);
+        if from < code.end {
+            builder.push(from, saved);
+        }
     }
 }

@@ -141,7 +141,9 @@ impl CompiledCodes {
         let functions = taken.frames.iter().map(|frame| frame.code.clone()).collect();
         let (start, end) = (code.range.start, code.range.end);
         let replaced: Vec<u64> = self.by_start.range(start..end).map(|(start, _)| *start).collect();
-        replaced.iter().for_each(|start| drop(self.by_start.remove(start)));
+        for replaced in replaced.iter().filter_map(|start| self.by_start.remove(start)) {
+            self.bytes -= replaced.code.bytes();
+        }
         self.by_start.insert(start, Known { code, compared_ns: process::monotonic_ns(), functions });
         self.by_start.get(&start)
     }
