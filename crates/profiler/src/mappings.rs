@@ -34,6 +34,7 @@ use swipr_formats::model::Module;
 use swipr_os::maps::{self, Mapping};
 use swipr_os::objects::{self, Changes};
 use swipr_os::process;
+use swipr_symbols::rows::order::sorted_by;
 use swipr_unwind::published::{self, Range};
 use swipr_unwind::rule::Rule;
 use swipr_unwind::slot::StackBounds;
@@ -178,7 +179,7 @@ impl Tables {
                 || LoadedObject::load(&object, &self.maps, self.memory_file, &self.any_wanted).map(Arc::new);
             self.objects.extend(known.cloned().or_else(load));
         }
-        self.objects.sort_unstable_by_key(|object| object.text().start);
+        self.objects = sorted_by(&self.objects, |object| object.text().start);
         self.objects.dedup_by(|later, earlier| later.text().start < earlier.text().end);
         self.seen = Some(changes);
         inherited::keep(changes, &self.objects, &self.any_wanted);
@@ -309,13 +310,13 @@ impl Tables {
 
         let mut objects = self.objects.clone();
         objects.extend(self.files.iter().filter_map(|(_, object)| object.clone()));
-        objects.sort_unstable_by_key(|object| object.text().start);
+        let objects = sorted_by(&objects, |object| object.text().start);
         let not_objects =
             self.files.iter().filter(|(_, object)| object.is_none()).map(|(mapping, _)| mapping);
         let mut code: Vec<Code> = objects.iter().flat_map(of_object).collect();
         let others = others.into_iter().chain(not_objects).map(anonymous);
         code.extend(others.map(|code| self.current.known(&code).cloned().unwrap_or(code)));
-        code.sort_unstable_by_key(|code| code.low);
+        let code = sorted_by(&code, |code| code.low);
         self.executable = code.iter().map(|code| Range { low: code.low, high: code.high }).collect();
         let jit_dumps = self.maps.iter().filter_map(JitDump::of).collect();
         let interpreter = self.interpreters.refresh(self.objects.iter().map(|object| object.source()));
@@ -325,12 +326,12 @@ impl Tables {
         self.figures.failed = (objects.len() - infos.len()) as u64;
         infos.extend(self.registered.outside(&infos));
         infos.extend(self.jit_tables.list());
-        infos.sort_unstable_by_key(|table| table.text().start);
+        let mut infos = sorted_by(&infos, |table| table.text().start);
         infos.dedup_by(|later, earlier| later.text().start < earlier.text().end);
         self.figures.objects = infos.len() as u64;
         let undescribed = self.undescribed.tables(&self.objects);
-        let mut all: Vec<&Arc<UnwindInfo>> = infos.iter().chain(&undescribed).collect();
-        all.sort_unstable_by_key(|table| table.content_address());
+        let all: Vec<_> = infos.iter().chain(&undescribed).cloned().collect();
+        let mut all = sorted_by(&all, |table| table.content_address() as u64);
         all.dedup_by_key(|table| table.content_address());
         self.figures.rows = all.iter().filter_map(|it| it.table()).map(|table| table.rows() as u64).sum();
         self.figures.bytes = all.iter().map(|table| table.bytes() as u64).sum();

@@ -4,6 +4,7 @@
 
 use super::convert::Converter;
 use super::descriptions::{Description, Slice};
+use crate::order::sorted_by;
 use gimli::{BaseAddresses, Register, RegisterRule as GimliRule, UnwindContext, UnwindSection};
 use std::ops::Range;
 use swipr_unwind::register_rules::RegisterRule;
@@ -86,8 +87,7 @@ impl RegisterRows {
 
     /// All rows, sorted; of several at one place the last, and none that repeats the one before it.
     pub(super) fn finish(self) -> Vec<RegisterRow> {
-        let mut rows = self.rows;
-        rows.sort_by_key(RegisterRow::key);
+        let mut rows = sorted_by(&self.rows, |row| u64::from(row.register) << 32 | u64::from(row.start));
         rows.reverse();
         rows.dedup_by_key(|row| row.key());
         rows.reverse();

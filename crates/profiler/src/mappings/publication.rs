@@ -2,6 +2,7 @@
 
 use super::unwind_info::UnwindInfo;
 use std::sync::Arc;
+use swipr_symbols::rows::order::sorted_by;
 use swipr_unwind::published::{self, Object, Range, Snapshot};
 use swipr_unwind::slot;
 
@@ -31,10 +32,10 @@ impl Publication {
     pub fn publish(
         &mut self,
         mut tables: Vec<Arc<UnwindInfo>>,
-        mut inner: Vec<Arc<UnwindInfo>>,
+        inner: Vec<Arc<UnwindInfo>>,
         executable: &[Range],
     ) {
-        inner.sort_unstable_by_key(|table| table.text().start);
+        let mut inner = sorted_by(&inner, |table| table.text().start);
         let objects: Box<[Object<'static>]> = in_pieces(&tables, &inner).into();
         tables.append(&mut inner);
         let executable = Box::leak(Box::<[Range]>::from(executable));
@@ -79,8 +80,7 @@ fn in_pieces(tables: &[Arc<UnwindInfo>], inner: &[Arc<UnwindInfo>]) -> Vec<Objec
         objects.push(object);
     }
     objects.retain(|object| object.text.low < object.text.high);
-    objects.sort_unstable_by_key(|object| object.text.low);
-    objects
+    sorted_by(&objects, |object| object.text.low)
 }
 
 impl Drop for Held {

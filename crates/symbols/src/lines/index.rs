@@ -8,6 +8,7 @@ use gimli::{DebugInfoOffset, Dwarf, UnitRef, UnitType};
 use rustc_hash::FxHashSet;
 use std::cell::OnceCell;
 use std::time::{Duration, Instant};
+use swipr_unwind_tables::order::sorted_by;
 
 /// Units that are tried for one address: some compilers' units overlap.
 const MAX_CANDIDATES: usize = 8;
@@ -171,7 +172,7 @@ fn listed(dwarf: &Dwarf<PagedReader>, most: usize) -> Vec<IndexPart> {
 /// Sorts, and makes one of the ranges of a unit between which no other unit has one: what lies
 /// between them is at most padding.
 fn merge_adjacent(ranges: &mut Vec<IndexPart>) {
-    ranges.sort_unstable_by_key(|part| (part.begin, part.unit));
+    *ranges = sorted_by(ranges, |part| part.begin);
     ranges.dedup_by(|next, last| {
         let is_same = next.unit == last.unit;
         if is_same {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 const MAX_BYTES: usize = 1 << 20;
 
 /// The unit.
+#[inline(never)]
 pub(super) fn unit(dwarf: &Dwarf<PagedReader>, header: UnitHeader<PagedReader>) -> Result<Unit<PagedReader>> {
     let mut abbreviations = dwarf.debug_abbrev.reader().clone();
     let offset = header.debug_abbrev_offset();
