@@ -171,7 +171,6 @@ impl Reading {
     /// The frames in a room, and the functions that are new.
     pub fn take(&mut self, room: &Room, counters: &AgentCounters) -> Interpreted {
         let end = room.chain.end();
-        counters.interpreted(end);
         self.walks += 1;
         match end {
             End::NoState => self.threads.forget(room.state.load(Relaxed)),
@@ -183,6 +182,8 @@ impl Reading {
         if !learned.is_empty() {
             self.learn(&learned);
         }
+        // A handler may have left out what was known, and is forgotten since.
+        counters.interpreted(if taken.is_some() { end } else { End::Unreadable });
         taken.unwrap_or_default()
     }
 
