@@ -274,7 +274,9 @@ impl Tables {
         let bounds = self.stack_of(sp)?;
         let stacks = self.own_stacks.get_or_init(|| OwnStacks::new(self.memory_file)).as_ref();
         let own = stacks.and_then(|stacks| stacks.of(tid, thread_pointer));
-        let own = own.filter(|own| bounds.low <= own.start && own.end < bounds.high);
+        // A runtime may have a guard of its own at the lower end.
+        let own = own.map(|own| own.start.max(bounds.low)..own.end);
+        let own = own.filter(|own| own.start < own.end && own.end < bounds.high);
         Some(own.map_or(bounds, |own| StackBounds { own_low: own.start, own_high: own.end, ..bounds }))
     }
 

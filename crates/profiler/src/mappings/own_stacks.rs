@@ -8,11 +8,15 @@
 
 use crate::interpreters::thread_data;
 use std::ops::Range;
+use swipr_unwind::arch;
 use swipr_unwind::memory::guarded_copy_or_file;
 
 /// Where the C library keeps them.
 #[derive(Debug)]
 pub struct OwnStacks {
+    /// From the control block to what the thread pointer points to: other processors have the block
+    /// below it.
+    pointer_at: u64,
     tid_at: u64,
     stack_at: u64,
     memory_file: i32,
@@ -23,20 +27,25 @@ impl OwnStacks {
     /// [`guarded_copy_or_file`].
     pub fn new(memory_file: i32) -> Option<OwnStacks> {
         let tid_at = thread_data::of_tid_by(memory_file)?;
-        Some(OwnStacks { tid_at, stack_at: thread_data::of_stack(memory_file)?, memory_file })
+        let stack_at = thread_data::of_stack(memory_file)?;
+        // SAFETY: asks for a value that this thread has.
+        let block = unsafe { libc::pthread_self() };
+        let pointer_at = arch::thread_pointer().wrapping_sub(block);
+        Some(OwnStacks { pointer_at, tid_at, stack_at, memory_file })
     }
 
-    /// The stack of a thread whose control block this is.
+    /// The stack of a thread that has this thread pointer.
     pub fn of(&self, tid: u32, thread_pointer: u64) -> Option<Range<u64>> {
-        let is_its = self.bytes(thread_pointer, self.tid_at).map(u32::from_ne_bytes) == Some(tid);
-        let words = [0, 8, 16].map(|at| self.bytes(thread_pointer, self.stack_at + at));
+        let block = thread_pointer.wrapping_sub(self.pointer_at);
+        let is_its = self.bytes(block, self.tid_at).map(u32::from_ne_bytes) == Some(tid);
+        let words = [0, 8, 16].map(|at| self.bytes(block, self.stack_at + at));
         let [low, length, guard] = words.map(|word| word.map_or(0, u64::from_ne_bytes));
-        thread_data::own_stack([low, length, guard], thread_pointer).filter(|_| is_its)
+        thread_data::own_stack([low, length, guard], block).filter(|_| is_its)
     }
 
-    fn bytes<const COUNT: usize>(&self, thread_pointer: u64, at: u64) -> Option<[u8; COUNT]> {
+    fn bytes<const COUNT: usize>(&self, block: u64, at: u64) -> Option<[u8; COUNT]> {
         let mut bytes = [0; COUNT];
-        let read = guarded_copy_or_file(thread_pointer.wrapping_add(at), &mut bytes, self.memory_file);
+        let read = guarded_copy_or_file(block.wrapping_add(at), &mut bytes, self.memory_file);
         (read == COUNT).then_some(bytes)
     }
 }

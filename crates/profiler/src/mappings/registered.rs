@@ -81,13 +81,14 @@ fn tables(registration: Registration, memory_file: i32) -> Option<Vec<Arc<Unwind
     };
     let whole = UnwindInfo::new(build_table(&input).ok()?, text.clone(), 0);
     let mut runs: Vec<Range<u64>> = vec![];
-    for function in described_functions(eh_frame, aarch64) {
+    // A copy for one description begins at what it shares with others.
+    let is_its = |function: &Range<u64>| text.start <= function.start && function.end <= text.end;
+    for function in described_functions(eh_frame, aarch64).into_iter().filter(is_its) {
         match runs.last_mut().filter(|run| function.start.saturating_sub(run.end) < PADDING) {
             Some(run) => run.end = run.end.max(function.end),
             None => runs.push(function),
         }
     }
-    runs.retain(|run| text.start <= run.start && run.end <= text.end);
     Some(runs.into_iter().map(|run| Arc::new(whole.piece(run))).collect())
 }
 
@@ -208,6 +209,24 @@ mod tests {
         registered.refresh(-1);
         assert!(covered(&registered, 0x1000_0110) && !covered(&registered, 0x1000_0010));
         registered_frames::forget(address + second);
+    }
+
+    /// Regression: of functions that follow one another, each registered by itself, only the first
+    /// had a table.
+    #[test]
+    fn a_description_that_is_registered_by_itself_has_a_table_beside_its_neighbour() {
+        swipr_unwind::memory::set_process(swipr_os::process::pid() as i32);
+        let bytes = section(&[0x3000_0000..0x3000_0040, 0x3000_0040..0x3000_0080]);
+        let first = 4 + usize::from(bytes[0]);
+        let second = first + 4 + usize::from(bytes[first]);
+        let at = |offset: usize| Registration { address: bytes.as_ptr() as u64 + offset as u64, serial: 0 };
+        let texts = |offset| {
+            let tables = tables(at(offset), -1).unwrap();
+            tables.iter().map(|it| (it.text().start, it.text().end)).collect::<Vec<_>>()
+        };
+        assert_eq!(texts(first), [(0x3000_0000, 0x3000_0040)]);
+        assert_eq!(texts(second), [(0x3000_0040, 0x3000_0080)]);
+        assert_eq!(texts(0), [(0x3000_0000, 0x3000_0080)]);
     }
 
     #[test]

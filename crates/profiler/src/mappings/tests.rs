@@ -156,3 +156,34 @@ fn the_first_threads_stack_is_known_below_where_it_ended() {
     let below = tables.maps.iter().rfind(|mapping| mapping.high < stack.low).unwrap();
     assert_ne!(tables.stack_of(below.low), Some(bounds));
 }
+
+/// Regression: the JVM protects the lower end of its threads' stacks, and each word of them was
+/// read by a system call of its own.
+#[test]
+fn a_threads_own_stack_is_known_also_with_a_guard_that_the_program_made() {
+    swipr_unwind::memory::set_process(swipr_os::process::pid() as i32);
+    let of_thread = || {
+        let mut tables = Tables::new(-1);
+        let local = 0;
+        let sp = &raw const local as u64;
+        let mut own = || {
+            // Other tests map and unmap memory meanwhile, so that a reading may lack a mapping.
+            let bounds = (0..1000).find_map(|_| {
+                tables.refresh_maps();
+                let pointer = swipr_unwind::arch::thread_pointer();
+                let bounds = tables.stack_of_thread(sp, swipr_os::process::tid(), pointer);
+                bounds.filter(|bounds| bounds.own_low < bounds.own_high)
+            });
+            let bounds = bounds.unwrap();
+            assert!((bounds.own_low..bounds.own_high).contains(&sp), "{bounds:x?}");
+            bounds.own_low
+        };
+        let low = own();
+        // SAFETY: a page at the lower end of this thread's stack, which nothing has reached.
+        let protect = |access| unsafe { libc::mprotect(low as *mut libc::c_void, 4096, access) };
+        assert_eq!(protect(libc::PROT_NONE), 0);
+        assert_eq!(own(), low + 4096);
+        assert_eq!(protect(libc::PROT_READ | libc::PROT_WRITE), 0);
+    };
+    std::thread::spawn(of_thread).join().unwrap();
+}
