@@ -46,7 +46,7 @@ pub(super) fn step<A: Arch, M: Memory + ?Sized>(
     };
     let cfa = cfa.ok_or_else(|| here.needs(unknown))?;
     let is_elsewhere = !here.frame.in_stack(cfa);
-    if is_elsewhere && !may_switch_stacks::<A>(extended.cfa) {
+    if is_elsewhere && (cfa & 7 != 0 || !may_switch_stacks::<A>(extended.cfa)) {
         return Err(Stop::OutOfBounds.into());
     }
     here.cfa = Some(cfa);
