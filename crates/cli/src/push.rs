@@ -112,7 +112,7 @@ fn record_again_and_again(
     quiet: bool,
 ) -> Result<(), Error> {
     let (mut made, mut any) = (0, false);
-    let (mut refusals, mut told) = (0, None);
+    let (mut refusals, mut reported) = (0, None);
     while count.is_none_or(|count| made < count) && !queue.is_closed() {
         match record(client, query) {
             Ok(Recorded::Whole(profile)) => {
@@ -122,10 +122,10 @@ fn record_again_and_again(
             Ok(Recorded::Cut) => return Ok(()),
             Ok(Recorded::Nothing) => {}
             Ok(Recorded::Refused(error)) => {
-                if !quiet && told.as_ref() != Some(&error) {
+                if !quiet && reported.as_ref() != Some(&error) {
                     crate::say(format_args!("{error}; push asks again by itself"));
                 }
-                (refusals, told) = (refusals + 1, Some(error));
+                (refusals, reported) = (refusals + 1, Some(error));
                 queue.rest(wait_after(refusals));
                 continue;
             }
@@ -134,7 +134,7 @@ fn record_again_and_again(
             Err(_) if any && client.status().is_err() => return Ok(()),
             Err(error) => return Err(error),
         }
-        (refusals, told) = (0, None);
+        (refusals, reported) = (0, None);
         made += 1;
     }
     Ok(())

@@ -72,7 +72,7 @@ pub unsafe fn walk_interrupted<A: Arch, M: Memory>(
     match begin_fast::<A, M>(rules, memory, context, high, frames, workspace) {
         // SAFETY: `begin_fast` has begun the workspace where it gives a rule. No signal handler
         // runs, says the caller.
-        Ok(rule) => unsafe { walk_on::<A, M>(rules, memory, frames, workspace, rule) },
+        Ok(rule) => unsafe { walk_slowly::<A, M>(rules, memory, frames, workspace, rule) },
         Err(stop) => stop,
     }
 }
@@ -104,7 +104,7 @@ fn begin_fast<A: Arch, M: Memory>(
 /// The workspace was begun. No signal handler runs before this returns.
 #[cold]
 #[inline(never)]
-unsafe fn walk_on<A: Arch, M: Memory>(
+unsafe fn walk_slowly<A: Arch, M: Memory>(
     rules: &Rules<'_>,
     memory: &mut M,
     frames: &mut Frames<'_>,
@@ -112,15 +112,15 @@ unsafe fn walk_on<A: Arch, M: Memory>(
     rule: Rule,
 ) -> Stop {
     let top = workspace.stack_top();
-    let mut rest = Rest { rules, memory, workspace, frames, rule, stop: Stop::NotReady };
+    let mut job = SlowWalk { rules, memory, workspace, frames, rule, stop: Stop::NotReady };
     // SAFETY: it has these very types. The stack is the workspace's own, and many times as large as
     // what these steps use. Nothing else runs there, says the caller.
-    unsafe { arch::call_on_stack(top, walk_rest::<A, M>, (&raw mut rest).cast()) };
-    rest.stop
+    unsafe { arch::call_on_stack(top, walk_on_own_stack::<A, M>, (&raw mut job).cast()) };
+    job.stop
 }
 
-/// Arguments and result of [`walk_rest`].
-struct Rest<'w, 'r, 'f, M> {
+/// Arguments and result of [`walk_on_own_stack`].
+struct SlowWalk<'w, 'r, 'f, M> {
     rules: &'w Rules<'r>,
     memory: &'w mut M,
     workspace: &'w mut Workspace,
@@ -130,11 +130,11 @@ struct Rest<'w, 'r, 'f, M> {
 }
 
 /// # Safety
-/// `rest` is the address of a [`Rest`] with this memory, and its workspace was begun.
-unsafe extern "C" fn walk_rest<A: Arch, M: Memory>(rest: *mut c_void) {
+/// `job` is the address of a [`SlowWalk`] with this memory, and its workspace was begun.
+unsafe extern "C" fn walk_on_own_stack<A: Arch, M: Memory>(job: *mut c_void) {
     // SAFETY: says the caller.
-    let Rest { rules, memory, workspace, frames, rule, stop } =
-        unsafe { &mut *rest.cast::<Rest<'_, '_, '_, M>>() };
+    let SlowWalk { rules, memory, workspace, frames, rule, stop } =
+        unsafe { &mut *job.cast::<SlowWalk<'_, '_, '_, M>>() };
     // SAFETY: says the caller.
     let (state, runs, stack_cache) = unsafe { workspace.parts() };
     *stop = loop {
