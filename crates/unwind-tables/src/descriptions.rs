@@ -101,14 +101,15 @@ impl<'a> Descriptions<'a> {
         sound.then_some(description)
     }
 
-    /// The code ranges of all functions, by start.
-    pub(crate) fn ranges(&mut self) -> Vec<Range<u64>> {
+    /// The code ranges of the functions whose descriptions are at offset `first` or behind it, by
+    /// start.
+    pub(crate) fn ranges(&mut self, first: usize) -> Vec<Range<u64>> {
         let found = self.sorted(None, &(0..u64::MAX));
         let range = |described| {
             let description = self.parse(described)?;
             Some(described.start..described.start.saturating_add(description.len()))
         };
-        found.into_iter().filter_map(range).collect()
+        found.into_iter().filter(|described| described.offset >= first).filter_map(range).collect()
     }
 
     /// By the search table; `None` where it cannot be read to its end.

@@ -142,24 +142,13 @@ pub fn build_table(input: &UnwindInput) -> Result<OwnedTable, Error> {
 
 /// The code ranges that descriptions at an address are of, sorted.
 pub fn described_functions(eh_frame: (u64, &[u8]), aarch64: bool) -> Vec<Range<u64>> {
-    Descriptions::new(eh_frame, aarch64).ranges()
+    Descriptions::new(eh_frame, aarch64).ranges(0)
 }
 
-/// From the first to behind the last byte of the code that the descriptions at address `first` and
-/// behind it are of.
-pub fn described_code(eh_frame: (u64, &[u8]), first: u64, aarch64: bool) -> Option<Range<u64>> {
-    let first = usize::try_from(first.checked_sub(eh_frame.0)?).ok()?;
-    let mut descriptions = Descriptions::new(eh_frame, aarch64);
-    let functions = descriptions.sorted(None, &(0..u64::MAX));
-    let mut code: Option<Range<u64>> = None;
-    for function in functions.into_iter().filter(|function| function.offset >= first) {
-        if let Some(description) = descriptions.parse(function) {
-            let end = function.start.saturating_add(description.len());
-            let whole = code.get_or_insert(function.start..end);
-            whole.end = whole.end.max(end);
-        }
-    }
-    code
+/// The same of those at address `first` and behind it.
+pub fn described_from(eh_frame: (u64, &[u8]), first: u64, aarch64: bool) -> Vec<Range<u64>> {
+    let first = first.checked_sub(eh_frame.0).and_then(|first| usize::try_from(first).ok());
+    Descriptions::new(eh_frame, aarch64).ranges(first.unwrap_or(usize::MAX))
 }
 
 /// The row of a hole in front of a function.

@@ -11,7 +11,7 @@ use gimli::{
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use swipr_symbols::elf::build_id_of_notes;
-use swipr_symbols::rows::{DebugFrameInput, UnwindInput, build_table, described_code, main_of_start};
+use swipr_symbols::rows::{DebugFrameInput, UnwindInput, build_table, described_from, main_of_start};
 use swipr_symbols::table::OwnedTable;
 use swipr_unwind::arch::{Arch, Native};
 use swipr_unwind::cfi_machine::Descriptions;
@@ -86,7 +86,7 @@ pub fn any(bytes: &[u8]) {
     {
         agrees(&table, frames, &text, processor);
     }
-    described_code((FRAMES, frames), FRAMES, processor.aarch64);
+    described_from((FRAMES, frames), FRAMES, processor.aarch64);
     build_id_of_notes(frames);
     main_of_start(TEXT, frames);
     let mut sections = Sections { frames, header: header.unwrap_or_default(), reads: 0 };

@@ -10,7 +10,7 @@ use crate::registered_frames::{self, Registration};
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
-use swipr_symbols::rows::{UnwindInput, build_table, described_code, described_functions};
+use swipr_symbols::rows::{UnwindInput, build_table, described_from};
 use swipr_unwind::memory::guarded_copy_or_file;
 
 /// Larger sections are read up to this size.
@@ -67,7 +67,8 @@ fn tables(registration: Registration, memory_file: i32) -> Option<Vec<Arc<Unwind
     let aarch64 = cfg!(target_arch = "aarch64");
     let copy = Copy::of(registration.address, memory_file)?;
     let eh_frame = (copy.start, copy.bytes.as_slice());
-    let text = described_code(eh_frame, registration.address, aarch64)?;
+    let functions = described_from(eh_frame, registration.address, aarch64);
+    let text = functions.first()?.start..functions.iter().map(|function| function.end).max()?;
     if text.end - text.start > MAX_CODE {
         return None;
     }
@@ -81,9 +82,7 @@ fn tables(registration: Registration, memory_file: i32) -> Option<Vec<Arc<Unwind
     };
     let whole = UnwindInfo::new(build_table(&input).ok()?, text.clone(), 0);
     let mut runs: Vec<Range<u64>> = vec![];
-    // A copy for one description begins at what it shares with others.
-    let is_its = |function: &Range<u64>| text.start <= function.start && function.end <= text.end;
-    for function in described_functions(eh_frame, aarch64).into_iter().filter(is_its) {
+    for function in functions {
         match runs.last_mut().filter(|run| function.start.saturating_sub(run.end) < PADDING) {
             Some(run) => run.end = run.end.max(function.end),
             None => runs.push(function),
