@@ -18,7 +18,6 @@ mod publication;
 mod python;
 mod reading;
 mod ruby;
-pub(crate) mod thread_data;
 mod thread_states;
 mod v8;
 mod vm_structs;
@@ -51,7 +50,7 @@ pub use wanted::Wanted;
 /// Finds what is hidden once a program has used a lot of the C library: to be called when the agent
 /// starts.
 pub fn find_thread_data() {
-    thread_data::of_first_key();
+    crate::thread_data::of_first_key();
 }
 
 /// Whether threads may have names that the kernel does not know: the program has a CPython.

@@ -64,6 +64,7 @@ mod signal_exclusion;
 mod stack;
 mod stop_time;
 mod symbol_server;
+mod thread_data;
 mod thread_start;
 mod wait_for_recorder;
 mod writer;

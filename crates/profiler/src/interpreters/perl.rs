@@ -2,7 +2,7 @@
 
 use super::exported::Exported;
 use super::found::{FoundRuntime, NotRead};
-use super::thread_data;
+use crate::thread_data;
 use std::ops::Range;
 use swipr_runtimes::merge::{RuntimeCode, RuntimeLanguage};
 use swipr_runtimes::perl::{Ops, PerlLayout, PerlRow, ROWS, Threads};

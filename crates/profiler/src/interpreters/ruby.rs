@@ -8,7 +8,7 @@ use super::code_references::{calls, variables};
 use super::cold_part;
 use super::exported::Exported;
 use super::found::{FoundRuntime, NotRead};
-use super::thread_data;
+use crate::thread_data;
 use std::ops::Range;
 use swipr_os::objects::Object;
 use swipr_runtimes::merge::{RuntimeCode, RuntimeLanguage};

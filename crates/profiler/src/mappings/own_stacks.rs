@@ -6,7 +6,7 @@
 //! The mapping alone does not say that: between another stack in it, as a coroutine's, and the
 //! control block may be a guard that madvise(2) has made, or memory that is unmapped meanwhile.
 
-use crate::interpreters::thread_data;
+use crate::thread_data;
 use std::ops::Range;
 use swipr_unwind::arch;
 use swipr_unwind::memory::guarded_copy_or_file;
