@@ -47,12 +47,6 @@ use swipr_unwind::slot::Slot;
 use swipr_unwind::walk::Stop;
 pub use wanted::Wanted;
 
-/// Finds what is hidden once a program has used a lot of the C library: to be called when the agent
-/// starts.
-pub fn find_thread_data() {
-    crate::thread_data::of_first_key();
-}
-
 /// Whether threads may have names that the kernel does not know: the program has a CPython.
 pub fn may_name_threads() -> bool {
     swipr_unwind::memory::set_process(process::pid() as i32);

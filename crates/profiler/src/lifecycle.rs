@@ -17,9 +17,8 @@ pub use pause::{
 use crate::agent::Agent;
 use crate::channel::{Sender, channel};
 use crate::config::{Config, Follow};
-use crate::interpreters;
 use crate::stop_time::StopTime;
-use crate::{agent_threads, autostart, last_thread, signal_exclusion, wait_for_recorder};
+use crate::{agent_threads, autostart, last_thread, signal_exclusion, thread_data, wait_for_recorder};
 use instance::{Instance, Live};
 use phase::{Generation, Phase, State};
 use std::fmt;
@@ -122,7 +121,8 @@ pub fn start(config: Config, wait: Wait) -> Result<(), LifeError> {
     last_thread::watch_if_first(&(wake as fn()));
     swipr_os::swift::find_demangler();
     swipr_os::stdio::find_streams();
-    interpreters::find_thread_data();
+    // It is hidden once the program has many keys.
+    thread_data::of_first_key();
     Instance::begin(config.clone());
     let (report, reported) = channel(1);
     let identity = Identity::of_this_process(); // here: the server thread has another name
