@@ -5,7 +5,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
+use swipr_c_tests::directory::Directory;
 use swipr_c_tests::interpreted::{Frame, Stack, at_points, interpreters, record_running, start};
+use swipr_c_tests::program::compile;
 
 /// Stacks of each program, at least.
 const LEAST: usize = 300;
@@ -159,6 +161,28 @@ fn no_stack_through_required_files_is_impossible() {
 #[test]
 fn no_stack_of_two_threads_is_impossible() {
     expect_known_stacks("threads");
+}
+
+/// Regression: the C library's data of a thread was looked for with a key of the agent's own, and
+/// from the 33rd key on it is elsewhere. Perls with threads were not read in such programs.
+#[test]
+fn subs_have_names_in_a_program_with_many_keys() {
+    let directory = Directory::new();
+    let [source, library] = ["many_keys.c", "many_keys.so"].map(|name| directory.path().join(name));
+    let keys = "#include <pthread.h>\n\
+        __attribute__((constructor)) static void make(void)\n\
+        { pthread_key_t key; for (int i = 0; i < 40; i++) pthread_key_create(&key, 0); }\n";
+    std::fs::write(&source, keys).expect("it can be written");
+    compile(&source, &library, &["-shared", "-fPIC", "-pthread"].map(str::to_string), &[]);
+    for perl in interpreters("perl", "PERLS") {
+        let mut host = start(&perl, "many_keys.pl", &[library.to_str().expect("a path")]);
+        let stacks = record_running(&host, LEAST / 10, |stack| stack.frames.len() > 2);
+        host.tell("end");
+        assert!(host.ended().success());
+        let named = stacks.iter().filter(|stack| stack.perl().any(|it| it.name == "main::computes"));
+        let (named, all) = (named.count(), stacks.len());
+        assert!(named * 10 > all * 9, "{named} of {all}: {}", perl.display());
+    }
 }
 
 #[test]
