@@ -105,7 +105,9 @@ fn write(
     let used = descendants.and_then(Descendants::used).filter(|_| sampling.thread_name.is_none());
     let missing = used.and_then(|used| Missing::of(used, session.running_time(), session.started()));
     let unrecorded = session.unrecorded.names().clone();
-    let done = session.finish().map(|summary| tell_recording(plan, &summary, if_idle(sampling, found)));
+    let hindrance = session.hindrance.clone();
+    let tell = |summary| tell_recording(plan, &summary, if_idle(sampling, found), hindrance);
+    let done = session.finish().map(tell);
     if descendants.is_some() {
         report_unrecorded(&unrecorded, plan.talk);
     }

@@ -108,9 +108,25 @@ impl Status {
         if timers_armed == 0 && timers_refused > 0 {
             return Some((NO_TIMERS.0.to_owned(), NO_TIMERS.1));
         }
-        let blocking = self.threads.run_with_our_signal_blocked.join(", ");
-        let next = "have them block signals by pthread_sigmask(3), not by system calls of their own";
-        (!blocking.is_empty())
-            .then(|| (format!("threads run with the agent's signal blocked: {blocking}"), next))
+        let threads = &self.threads;
+        let reasons = [
+            (
+                &threads.run_with_our_signal_blocked,
+                "run with the agent's signal blocked",
+                "have them block signals by pthread_sigmask(3), not by system calls of their own",
+            ),
+            (
+                &threads.must_not_be_signalled,
+                "must not be signalled (small alternate stack, or a seccomp filter)",
+                "alternate stacks of 8 KiB or more; --idle shows where such threads wait",
+            ),
+            (
+                &threads.in_step_with_the_kernels_tick,
+                "run in step with the kernel's tick",
+                "--source preempt samples them, and may end their system calls early",
+            ),
+        ];
+        let (names, why, next) = reasons.into_iter().find(|(names, ..)| !names.is_empty())?;
+        Some((format!("threads {why}: {}", names.join(", ")), next))
     }
 }

@@ -146,8 +146,13 @@ fn idle(summary: &Summary) -> String {
     format!("its threads waited for nearly all of the {:.1} s (idle)", summary.duration_ns as f64 / 1e9)
 }
 
+/// Threads used CPU time that counts, and were not sampled.
+pub(super) fn is_unsampled(summary: &Summary) -> bool {
+    summary.unsampled_cpu_ns >= summary.duration_ns / IDLE_SHARE
+}
+
 fn hardly_unsampled(summary: &Summary) -> bool {
-    summary.duration_ns > LONG_NS && summary.unsampled_cpu_ns < summary.duration_ns / IDLE_SHARE
+    summary.duration_ns > LONG_NS && !is_unsampled(summary)
 }
 
 /// Of a recording of CPU time that has some samples: that there was hardly anything to record, if

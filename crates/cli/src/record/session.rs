@@ -45,8 +45,9 @@ pub struct Session {
     /// CPU time of the agents that have ended.
     agents_ns: u64,
     errors: Vec<Error>,
-    /// Why threads that ran could not be sampled, and what to do, if an agent said.
-    hindrance: Option<(String, &'static str)>,
+    /// Why threads that ran could not be sampled, and what to do, if an agent said; once all have
+    /// ended.
+    pub hindrance: Option<(String, &'static str)>,
     started_at: Instant,
 }
 

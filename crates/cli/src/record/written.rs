@@ -1,6 +1,6 @@
 //! Where a recording goes, and what is said once it is there.
 
-use super::no_sample::hardly_any;
+use super::no_sample::{hardly_any, is_unsampled};
 use super::progress::{Talk, figures_line};
 use crate::args::Output;
 use crate::browser;
@@ -83,12 +83,23 @@ pub fn tell(plan: &Plan, summary: &Summary) {
 }
 
 /// The same of a recording. With `next_if_idle`, what to do then, it is one of CPU time: if the
-/// program hardly used any, that is printed, too.
-pub fn tell_recording(plan: &Plan, summary: &Summary, next_if_idle: Option<String>) {
+/// program hardly used any, that is printed, too. `hindrance`: why threads could not be sampled,
+/// and what to do.
+pub fn tell_recording(
+    plan: &Plan,
+    summary: &Summary,
+    next_if_idle: Option<String>,
+    hindrance: Option<(String, &'static str)>,
+) {
     tell(plan, summary);
-    let what = hardly_any(summary).filter(|_| plan.talk != Talk::Quiet);
-    if let (Some(what), Some(next)) = (what, next_if_idle) {
+    if plan.talk == Talk::Quiet {
+        return;
+    }
+    if let (Some(what), Some(next)) = (hardly_any(summary), next_if_idle) {
         say(format_args!("swipr: {what}\nnext: {next}"));
+    }
+    if let Some((what, next)) = hindrance.filter(|_| is_unsampled(summary)) {
+        say(format_args!("swipr: not sampled: {what}\nnext: {next}"));
     }
 }
 
