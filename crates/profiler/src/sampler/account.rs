@@ -50,6 +50,8 @@ const MAX_COMPARED: f64 = 800.0;
 /// A thread has a CPU for itself if it waits for CPUs at most one part in so many of the time, and
 /// blocks if it is blocked for more than that.
 const NEGLIGIBLE_SHARE: u64 = 50;
+/// A thread nearly has one if it runs so many times as long as it waits for one.
+const RUNS_LONGER: u64 = 2;
 
 /// One thread in one recording, or threads that share one (`undersampled.rs`).
 #[derive(Debug, Default)]
@@ -80,13 +82,15 @@ pub struct Account {
     /// Time carried over from earlier windows, by kind, in nanoseconds.
     left_ns: [f64; 3],
     /// Running hits to be expected by the CPU clock, and running hits that came: in this window,
-    /// and in the earlier windows in which the thread had a CPU for itself and blocked.
+    /// and in the earlier windows in which the thread nearly had a CPU for itself and blocked.
     expected: [f64; 2],
     came: [f64; 2],
     /// The kernel ticks of these hits.
     steps: [Steps; 2],
     /// Observations that say whether the thread was running, of these windows.
     phases: [Phases; 2],
+    /// How long it ran and waited for a CPU in the earlier ones.
+    ran_and_waited_ns: [u64; 2],
     /// CPU time used in this window while the thread could not be hit.
     unarmed_ns: u64,
     /// The last known [`Moment::kernel_ns`].
@@ -158,10 +162,41 @@ impl Account {
     /// of a period: the thread runs in step with the kernel's tick.
     fn is_regular(&self) -> bool {
         let ([_, expected], [_, came]) = (self.expected, self.came);
+        // Who waits for a CPU gets it at a tick.
+        let [ran_ns, waited_ns] = self.ran_and_waited_ns;
+        let moved = waited_ns as f64 / ran_ns.max(1) as f64;
         let counts_differ = expected.max(came) >= FEWEST_EXPECTED
-            && (came - expected).abs() > DEVIATIONS * expected.max(1.0).sqrt()
+            && (came - expected).abs() > DEVIATIONS * expected.max(1.0).sqrt() + moved * expected
             && !FACTORS.contains(&(came / expected.max(1.0)));
-        counts_differ || self.steps[1].are_regular() || self.phases[1].differ()
+        counts_differ || self.steps[1].are_regular(moved) || self.phases[1].differ(moved)
+    }
+
+    /// Adds what the window knows of the thread's rhythm to what earlier ones know. A thread that
+    /// shares its CPU is preempted at kernel ticks. One that never blocks is hit whenever it is
+    /// asked. That is no rhythm of their own.
+    fn compare(&mut self, [running_ns, waiting_ns, blocked_ns]: [u64; 3], few_ns: u64) {
+        let [expected, came] = [&mut self.expected, &mut self.came].map(|pair| std::mem::take(&mut pair[0]));
+        if blocked_ns <= few_ns || waiting_ns > few_ns.max(running_ns / RUNS_LONGER) {
+            (self.steps[0], self.phases[0]) = <_>::default();
+            return;
+        }
+        self.expected[1] += expected;
+        self.came[1] += came;
+        self.ran_and_waited_ns[0] += running_ns;
+        self.ran_and_waited_ns[1] += waiting_ns;
+        let [new, all] = &mut self.steps;
+        all.take(new);
+        let [seen, all_seen] = &mut self.phases;
+        all_seen.take(seen);
+        if f64::from(all_seen.count()) > MAX_COMPARED {
+            all_seen.halve();
+        }
+        if self.expected[1].max(self.came[1]) > MAX_COMPARED {
+            self.expected[1] /= 2.0;
+            self.came[1] /= 2.0;
+            self.ran_and_waited_ns = self.ran_and_waited_ns.map(|ns| ns / 2);
+            all.halve();
+        }
     }
 
     /// Whether there is no hit yet.
@@ -172,31 +207,10 @@ impl Account {
     /// Closes the window and returns its samples. `ends`: no time is carried over.
     pub fn close(&mut self, mode: Mode, interval_ns: u64, ends: bool) -> Vec<Weighted> {
         let times_ns = self.times_ns();
-        let [expected, came] = [&mut self.expected, &mut self.came].map(|pair| std::mem::take(&mut pair[0]));
-        // A thread that shares its CPU is preempted at kernel ticks. One that never blocks is hit
-        // whenever it is asked. That is no rhythm of their own.
-        let [_, waiting_ns, blocked_ns] = times_ns;
         let few_ns = times_ns.iter().sum::<u64>() / NEGLIGIBLE_SHARE;
-        if waiting_ns <= few_ns && blocked_ns > few_ns {
-            self.expected[1] += expected;
-            self.came[1] += came;
-            let [new, all] = &mut self.steps;
-            all.take(new);
-            let [seen, all_seen] = &mut self.phases;
-            all_seen.take(seen);
-            if f64::from(all_seen.count()) > MAX_COMPARED {
-                all_seen.halve();
-            }
-            if self.expected[1].max(self.came[1]) > MAX_COMPARED {
-                self.expected[1] /= 2.0;
-                self.came[1] /= 2.0;
-                all.halve();
-            }
-        } else {
-            (self.steps[0], self.phases[0]) = <_>::default();
-        }
+        self.compare(times_ns, few_ns);
         // A thread that had a rhythm and now computes has none.
-        self.was_in_step = blocked_ns > few_ns && self.is_regular();
+        self.was_in_step = times_ns[2] > few_ns && self.is_regular();
         let kernel_ns = self.kernel_ns.min(times_ns[0]);
         self.kernel_ns -= kernel_ns;
         let missed_ns = [self.unarmed_ns, kernel_ns];

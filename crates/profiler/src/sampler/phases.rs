@@ -6,12 +6,12 @@
 
 use super::steps::is_beyond_chance;
 
-/// Parts of a tick. Rhythms are parts of it, too: of 4 ms those of 1 and 2 ms, of 10 ms all whole
-/// milliseconds.
+/// Parts of a tick.
 const PHASES: usize = 40;
-const RHYTHMS: [usize; 5] = [1, 2, 4, 5, 10];
-/// Observations for each phase, at least.
-const FEWEST: u32 = 8;
+/// Rhythms are parts of it, too: of 4 ms those of 1 and 2 ms, of 10 ms all whole milliseconds.
+const RHYTHMS: std::ops::RangeInclusive<usize> = 1..=10;
+/// Observations of the thread running and not running, at least.
+const FEWEST: f64 = 20.0;
 
 /// Observations by the phase at which they were: of the running thread, and all.
 #[derive(Debug, Default)]
@@ -48,29 +48,25 @@ impl Phases {
         self.counts.iter().map(|[_, all]| all).sum()
     }
 
-    /// Whether the thread's share of some phases of a rhythm is not that of others.
-    pub fn differ(&self) -> bool {
-        RHYTHMS.into_iter().any(|rhythm| self.differ_in(PHASES / rhythm))
-    }
-
-    fn differ_in(&self, phases: usize) -> bool {
-        let mut counts = vec![[0f64; 2]; phases];
-        for (phase, observed) in self.counts.iter().enumerate() {
-            let [running, all] = observed.map(f64::from);
-            if let Some(sum) = counts.get_mut(phase % phases) {
-                *sum = [sum[0] + running, sum[1] + all];
-            }
-        }
-        let [running, all] = counts.iter().fold([0.0; 2], |sum, it| [sum[0] + it[0], sum[1] + it[1]]);
-        let share = running / all;
-        if all < f64::from(FEWEST * phases as u32) || !(0.02..0.98).contains(&share) {
+    /// Whether the thread runs at some phases of a rhythm more than at others. `moved`: the share
+    /// of its time that may be at others than without waits for a CPU.
+    pub fn differ(&self, moved: f64) -> bool {
+        let counts = || self.counts.iter().map(|counts| counts.map(f64::from));
+        let [running, all] = counts().fold([0.0; 2], |sum, it| [sum[0] + it[0], sum[1] + it[1]]);
+        if running.min(all - running) < FEWEST {
             return false;
         }
-        let squares = counts.iter().filter(|[_, all]| *all > 0.0).map(|[running, all]| {
-            let difference = running - all * share;
-            difference * difference / (all * share * (1.0 - share))
-        });
-        is_beyond_chance(squares.sum(), phases as f64 - 1.0)
+        let share = running / all;
+        RHYTHMS.into_iter().any(|rhythm| {
+            let turn = std::f64::consts::TAU * rhythm as f64 / PHASES as f64;
+            let sum = counts().enumerate().fold([0.0; 2], |[x, y], (phase, [running, all])| {
+                let (sin, cos) = (turn * phase as f64).sin_cos();
+                let surplus = running - all * share;
+                [x + cos * surplus, y + sin * surplus]
+            });
+            let own = (sum[0].hypot(sum[1]) - moved * running).max(0.0);
+            is_beyond_chance(2.0 * own * own / (all * share * (1.0 - share)), 2.0)
+        })
     }
 }
 
@@ -98,10 +94,13 @@ mod tests {
     fn what_runs_at_the_beginning_of_each_millisecond_is_known_and_what_runs_at_any_time_is_not() {
         // Three quarters of the first half, a third of the second.
         let wheel = |ns: u64, random: u64| random % 12 < if ns % 1_000_000 < 500_000 { 9 } else { 4 };
-        assert!(phases(600, wheel).differ());
+        assert!(phases(600, wheel).differ(0.0));
         for thread in 0..300 {
-            assert!(!phases(1000, |_, random| (random + thread) % 10 < 1 + thread % 9).differ(), "{thread}");
+            assert!(
+                !phases(1000, |_, random| (random + thread) % 10 < 1 + thread % 9).differ(0.0),
+                "{thread}"
+            );
         }
-        assert!(!phases(10_000, |_, _| true).differ(), "it always runs");
+        assert!(!phases(10_000, |_, _| true).differ(0.0), "it always runs");
     }
 }

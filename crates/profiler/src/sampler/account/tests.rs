@@ -333,6 +333,23 @@ fn a_thread_that_never_blocks_is_not_in_step() {
     assert!(!in_step_if_used(10));
 }
 
+/// Regression: a loop of 20 ms on a machine with other work was shown at the wrong functions.
+#[test]
+fn a_thread_that_seldom_waits_for_a_cpu_may_be_in_step() {
+    let in_step_if_waited = |waited_ms: u64| {
+        let mut account = Account::new(moment(0, 0, 0));
+        for turn in 1..=100 {
+            let now = moment(turn * 20, turn * 4, turn * waited_ms);
+            account.observe(now, Found::Elsewhere, TimerState::Yes(TICK_NS));
+            account.ran(&stack(), now.ns, turn * 5);
+        }
+        cpu(&mut account, false);
+        account.was_in_step()
+    };
+    assert!(in_step_if_waited(0) && in_step_if_waited(1));
+    assert!(!in_step_if_waited(4));
+}
+
 /// Regression: a flight recorder had no stack of busy threads any more, for ever.
 #[test]
 fn in_a_recording_without_end_the_last_hits_decide() {
