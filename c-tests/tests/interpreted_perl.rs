@@ -185,6 +185,42 @@ fn subs_have_names_in_a_program_with_many_keys() {
     }
 }
 
+/// The subs of `many_subs.pl` in stacks that have reached what computes there, outermost first.
+fn stacks_of_many_subs(perl: &Path, how: &str) -> Vec<Vec<String>> {
+    let mut host = start(perl, "many_subs.pl", &[how]);
+    let computes = |stack: &Stack| stack.perl().any(|frame| frame.name == "main::computes");
+    let stacks = record_running(&host, LEAST, computes);
+    host.tell("end");
+    assert!(host.ended().success());
+    stacks.iter().map(|stack| stack.perl().map(|frame| frame.name.clone()).collect()).collect()
+}
+
+/// Regression: of stacks of more than 26 subs of real programs the outer half was missing. A sub
+/// that was read before is recognised, and need not be read again.
+#[test]
+fn stacks_of_many_different_subs_are_complete() {
+    for perl in interpreters("perl", "PERLS") {
+        let stacks = stacks_of_many_subs(&perl, "deep");
+        let whole = stacks.iter().filter(|subs| subs.len() == 122 && subs[0] == "main").count();
+        // The first ones are read in several samples.
+        assert!(whole * 10 > stacks.len() * 9, "{whole} of {}: {}", stacks.len(), perl.display());
+    }
+}
+
+#[test]
+fn closures_of_one_place_have_the_names_that_each_was_given() {
+    for perl in interpreters("perl", "PERLS") {
+        let stacks = stacks_of_many_subs(&perl, "renamed");
+        let number = |subs: &[String], prefix: &str| {
+            subs.iter().find_map(|name| name.strip_prefix(prefix).map(str::to_owned))
+        };
+        for subs in &stacks {
+            let [closure, called] = ["Named::closure_", "main::called_"].map(|prefix| number(subs, prefix));
+            assert!(closure.is_some() && closure == called, "{subs:?}: {}", perl.display());
+        }
+    }
+}
+
 #[test]
 fn stacks_of_a_blocked_program_are_those_that_perl_itself_sees() {
     for perl in interpreters("perl", "PERLS") {

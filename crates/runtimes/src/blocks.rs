@@ -15,9 +15,9 @@ const BLOCK: usize = 2048;
 /// Blocks that are kept.
 const BLOCKS: usize = 64;
 /// Blocks that one walk may read: its time is bounded by this.
-const MAX_READS: usize = 192;
+const MAX_READS: usize = 640;
 /// Places that are read by one system call.
-const BATCH: usize = 16;
+pub(crate) const BATCH: usize = 16;
 
 /// Room for what one walk reads at a time; zeroed memory is valid.
 #[derive(Debug)]
@@ -86,9 +86,10 @@ impl<'b> BlockMemory<'b> {
         }
     }
 
-    /// Allows more blocks to be read: for a runtime whose functions are spread over more of them.
+    /// Allows more blocks to be read: for a runtime whose functions are spread over more of them,
+    /// or where nobody waits for the walk.
     pub fn allow(&mut self, most: usize) {
-        self.most = most;
+        self.most = self.most.max(most);
     }
 
     /// What was read is read again.

@@ -10,7 +10,7 @@ mod names;
 mod rows;
 mod segments;
 
-use crate::blocks::BlockMemory;
+use crate::blocks::{BATCH, BlockMemory};
 use crate::known::KnownKeys;
 use crate::python::ThreadKey;
 use crate::room::{Chain, End, Frame};
@@ -131,9 +131,13 @@ impl PerlWalk<'_, '_, '_> {
         if !(-1..1 << 20).contains(&last) || !contexts.is_multiple_of(8) {
             return Err(End::Inconsistent);
         }
+        let context_of = |number: i32| contexts.wrapping_add(number as u64 * u64::from(row.context_bytes));
         for number in (0..=last).rev() {
             self.steps += 1;
-            let context = contexts.wrapping_add(number as u64 * u64::from(row.context_bytes));
+            if (last - number) % BATCH as i32 == 0 {
+                self.read_lines((0..=number).rev().map(context_of));
+            }
+            let context = context_of(number);
             let at = context.wrapping_add(row.context_type.into());
             let flags = self.memory.byte(at).ok_or(End::Unreadable)?;
             let op = op.filter(|_| number == last);
@@ -160,6 +164,18 @@ impl PerlWalk<'_, '_, '_> {
             }
         }
         Ok(true)
+    }
+
+    /// Reads at once the lines from which the first of these contexts were entered.
+    fn read_lines(&mut self, contexts: impl Iterator<Item = u64>) {
+        let (mut lines, mut count) = ([0; BATCH], 0);
+        for (line, context) in lines.iter_mut().zip(contexts) {
+            let Ok(found) = self.word(context, self.layout.row.context_line) else { break };
+            (*line, count) = (found, count + 1);
+        }
+        let (from, length) = self.layout.row.line_bytes();
+        let lines = lines.iter().take(count).filter(|line| **line != 0);
+        self.memory.prefetch(lines.map(|line| line.wrapping_add(from)), length);
     }
 
     /// The op at which the caller continues when a sub or an eval returns; 0: C code has called it.

@@ -30,9 +30,7 @@ const MAX_FILE: usize = 1024;
 const MAX_TABLE: usize = 16 * 1024;
 /// Frames that are followed, shims included.
 const MAX_STEPS: usize = 8192;
-/// Blocks that one walk may read: before 3.11 each frame lies by itself. And those that are left
-/// for what functions are called.
-const MAX_READS: usize = 640;
+/// Blocks that are left for what functions are called.
 const FOR_NAMES: usize = 64;
 /// Bytes of a name that are read at once: its head and most names.
 const NAME_BYTES: usize = 112;
@@ -52,7 +50,6 @@ pub fn walk(
     chain: &mut Chain,
 ) {
     chain.begin();
-    memory.allow(MAX_READS);
     let mut walk = Walk { layout, memory, known, chain };
     let end = walk.run_thread(state, thread, sp);
     chain.finish(end.unwrap_or_else(|end| end));

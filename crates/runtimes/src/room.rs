@@ -175,6 +175,12 @@ impl Chain {
         (*address == code && *walk == self.walk).then_some(*frame)
     }
 
+    /// What this walk has remembered, with their keys: not all, if they are many.
+    pub fn remembered(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let own = self.recent.iter().filter(|(_, walk, _)| *walk == self.walk);
+        own.map(|(code, _, frame)| (*code, frame.key))
+    }
+
     /// Keeps them for [`Chain::met`].
     pub(crate) fn remember(&mut self, code: u64, frame: Frame) {
         if let Some(recent) = self.recent.get_mut(place(code)) {

@@ -19,8 +19,6 @@ pub use rows::ROWS;
 
 /// Frames that are followed.
 const MAX_STEPS: usize = 16 * 1024;
-/// Blocks that are read: each function lies in four places.
-const MAX_READS: usize = 640;
 /// Larger stacks of values are damaged ones, in words.
 const MAX_STACK: u64 = 1 << 32;
 /// What the first word of an environment says of its frame (`vm_core.h`): the same in all versions.
@@ -153,7 +151,6 @@ pub fn walk(
     chain: &mut Chain,
 ) {
     chain.begin();
-    memory.allow(MAX_READS);
     // Threads that have just begun are not in the list.
     let current = layout.current(thread, memory).unwrap_or(0);
     let mut is_of = |state: &u64| *state != 0 && layout.is_of(*state, thread, memory) == Some(true);

@@ -4,10 +4,9 @@
 use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::OnceLock;
-use std::sync::atomic::AtomicU64;
 use swipr_os::memory::map_forever;
 use swipr_runtimes::blocks::Pool;
-use swipr_runtimes::known::KnownKeys;
+use swipr_runtimes::known::{KnownKeys, KnownPair};
 use swipr_runtimes::merge::RuntimeCode;
 use swipr_runtimes::reader::{self, Reader};
 use swipr_runtimes::runtime::Runtime;
@@ -38,7 +37,7 @@ pub fn reset_after_fork() {
 struct PublishedReader {
     interpreter: *mut interpreter::Interpreter,
     reader: *mut Reader<'static>,
-    known: *mut [AtomicU64],
+    known: *mut [KnownPair],
 }
 
 // SAFETY: the pointers are owned, and what they point to is only read or atomic.
@@ -58,7 +57,7 @@ impl ReaderPublication {
         let Some(pool) = pool() else { return };
         let part = |part: &Range<u64>| published::Range { low: part.start, high: part.end };
         let needed = code.needed().map(part);
-        let known: *mut [AtomicU64] = Box::into_raw((0..places).map(|_| AtomicU64::new(0)).collect());
+        let known: *mut [KnownPair] = Box::into_raw((0..places).map(|_| KnownPair::default()).collect());
         // SAFETY: `PublishedReader` keeps it until no handler can have it any more.
         let of_known = unsafe { &*known };
         let reader = Box::new(Reader { runtime, known: KnownKeys::new(of_known), pool });

@@ -21,8 +21,11 @@ use swipr_runtimes::runtime::Runtime;
 use swipr_unwind::frame_runs::NativeFrames;
 use swipr_unwind::frames::EXACT;
 
-/// Places for known functions at the beginning.
+/// Places for known functions and their fingerprints: at the beginning, and at most for these.
 const PLACES: usize = 4096;
+const MAX_FINGERPRINT_PLACES: usize = 65_536;
+/// Blocks that are read of a blocked thread, whose walk holds nobody.
+const BLOCKED_READS: usize = 8192;
 /// Chains of which more than one in `TOLERATED` is wrong are too many.
 const CHECKED_WALKS: u64 = 1000;
 const TOLERATED: u64 = 20;
@@ -50,8 +53,9 @@ pub struct Reading {
     runtime: Runtime,
     pub code: Arc<RuntimeCode>,
     pub publication: ReaderPublication,
-    /// Places of what is published.
+    /// Places of what is published, and how many fingerprints are among it.
     places: usize,
+    fingerprints: usize,
     functions: Functions,
     compiled: CompiledCodes,
     java: JavaCodes,
@@ -78,6 +82,7 @@ impl Reading {
             code: Arc::new(code),
             publication,
             places: PLACES,
+            fingerprints: 0,
             functions: Functions::default(),
             compiled: CompiledCodes::default(),
             java: JavaCodes::default(),
@@ -160,6 +165,7 @@ impl Reading {
         }
         let Some(mut room) = self.room.take() else { return Interpreted::default() };
         let mut memory = BlockMemory::new(&mut self.blocks, self.memory_file);
+        memory.allow(BLOCKED_READS);
         let known = self.publication.known().unwrap_or(KnownKeys::new(&[]));
         self.runtime.walk(state, (thread, native), &mut memory, known, &mut room.chain);
         room.state.store(state, Relaxed);
@@ -221,6 +227,22 @@ impl Reading {
         Interpreted { frames, ..interpreted }
     }
 
+    /// The same of a room that a handler has left: the thread stood still, so handlers may recognise
+    /// its functions by what it has remembered.
+    pub fn take_answer(&mut self, room: &Room, counters: &AgentCounters) -> Interpreted {
+        let interpreted = self.take(room, counters);
+        if matches!(self.runtime, Runtime::Perl(_)) && !interpreted.frames.is_empty() {
+            for (fingerprint, key) in room.chain.remembered() {
+                let known = self.publication.known().filter(|known| known.key_of(fingerprint) != Some(key));
+                if known.is_some_and(|known| known.has(key) && known.add_fingerprint(fingerprint, key)) {
+                    self.fingerprints += 1;
+                    self.make_room();
+                }
+            }
+        }
+        interpreted
+    }
+
     /// Tells the handlers which functions are known.
     fn learn(&mut self, keys: &[u64]) {
         if self.functions.are_too_large() {
@@ -228,15 +250,22 @@ impl Reading {
             self.compiled = CompiledCodes::default();
             self.java = JavaCodes::default();
             self.publish(PLACES);
-        } else if self.functions.len() > self.places / 2 {
-            self.publish(2 * self.places);
         } else if let Some(known) = self.publication.known() {
             keys.iter().for_each(|&key| _ = known.add(key));
+            self.make_room();
+        }
+    }
+
+    /// Has half of the places free again. Fingerprints are learned anew.
+    fn make_room(&mut self) {
+        if self.functions.len() + self.fingerprints > self.places / 2 {
+            let is_small = self.places < MAX_FINGERPRINT_PLACES || self.functions.len() > self.places / 4;
+            self.publish(if is_small { 2 * self.places } else { self.places });
         }
     }
 
     fn publish(&mut self, places: usize) {
-        self.places = places;
+        (self.places, self.fingerprints) = (places, 0);
         self.publication.publish(self.runtime, &self.code, places);
         if let Some(known) = self.publication.known() {
             self.functions.keys().for_each(|key| _ = known.add(key));

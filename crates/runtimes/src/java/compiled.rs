@@ -12,10 +12,9 @@ use crate::lines::shared_bytes;
 use crate::room::{Chain, End};
 use swipr_unwind::code_cache::CodePiece;
 
-/// Methods in a method, bytes of a description, and blocks for reading them.
+/// Methods in a method, bytes of a description and of a name.
 const MAX_INLINED: usize = 256;
 const DESCRIPTION: usize = 32;
-const MAX_READS: usize = 512;
 const MAX_NAME: usize = 64;
 /// Bytes of a place: where it is, and where it is described.
 const PLACE: u64 = 16;
@@ -102,7 +101,6 @@ impl RunningMethods {
     ) -> Option<RunningMethods> {
         chain.begin();
         let mut memory = BlockMemory::new(blocks, memory_file);
-        memory.allow(MAX_READS);
         let code = JavaCode::read(layout, pc - u64::from(!is_exact), &mut memory)?;
         let compiled = layout.compiled?;
         let mut walk = JavaWalk { layout, memory: &mut memory, known, chain };

@@ -65,6 +65,15 @@ pub struct PerlRow {
     pub has_texts: bool,
 }
 
+impl PerlRow {
+    /// What is read of a line (a COP): from where on, and how many bytes. They have the number, the
+    /// package, the file and `cop_seq`.
+    pub(super) fn line_bytes(&self) -> (u64, usize) {
+        let from = self.line_number.min(self.line_file.saturating_sub(16)) & !7;
+        (from.into(), (self.line_file + 24).saturating_sub(from).into())
+    }
+}
+
 /// Before 5.10: where the ops lie at which callers continue when subs and evals return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Returns {

@@ -3,7 +3,7 @@
 use super::PerlWalk;
 use super::segments::Mark;
 use crate::content::{HEAD, Piece, keep_with_line_in_frame, put};
-use crate::hash::hash;
+use crate::hash::{hash, hash_of};
 use crate::room::{End, Frame};
 
 /// Names of packages and of subs are kept up to this length in bytes, paths up to the other.
@@ -12,7 +12,10 @@ const MAX_FILE: usize = 1024;
 /// Before the path in the name of a file's glob: `_<`.
 const FILE_PREFIX: usize = 2;
 /// What has no name.
-const NAMELESS: Piece = Piece::Text(b"__ANON__");
+const ANON: &[u8] = b"__ANON__";
+const NAMELESS: Piece = Piece::Text(ANON);
+/// Bytes of a glob's parts (`struct gp`) among which its sub is.
+const GLOB_PARTS: usize = 64;
 
 /// What a frame is of.
 #[derive(Clone, Copy, Debug)]
@@ -39,12 +42,16 @@ impl PerlWalk<'_, '_, '_> {
             Callee::Eval => 1,
             Callee::Sub(code) => code,
         };
-        let place = hash([code, file]);
-        let function = match self.chain.met(place) {
+        let fingerprint = self.fingerprint_of(code)?;
+        let known = self.known.key_of(fingerprint).map(|key| Frame { key, ..Frame::default() });
+        let function = match known.or_else(|| self.chain.met(fingerprint)) {
             Some(function) => function,
             None => {
-                let function = self.function(callee, file)?;
-                self.chain.remember(place, function);
+                let (function, is_lasting) = self.function(callee, file)?;
+                // What is compiled is at another line soon.
+                if is_lasting && self.line != self.compiling {
+                    self.chain.remember(fingerprint, function);
+                }
                 function
             }
         };
@@ -52,26 +59,40 @@ impl PerlWalk<'_, '_, '_> {
         Ok(Frame { offset, mark: mark as u8, ..function })
     }
 
-    /// Its key, and its content if that is not known.
-    fn function(&mut self, callee: Callee, file: u64) -> Result<Frame, End> {
-        let name = match callee {
-            Callee::Root => [Piece::Text(b"main"), Piece::Text(b""), Piece::Text(b"")],
-            Callee::Eval => [Piece::Text(b"(eval)"), Piece::Text(b""), Piece::Text(b"")],
+    /// What a frame of this code at the current line is recognised by, before its name is read: the
+    /// line's COP has the number of its compilation (`cop_seq`), which no other has.
+    fn fingerprint_of(&mut self, code: u64) -> Result<u64, End> {
+        let mut bytes = [0; 64];
+        let (from, length) = self.layout.row.line_bytes();
+        let bytes = bytes.get_mut(..length).ok_or(End::Inconsistent)?;
+        self.memory.copy(self.line.wrapping_add(from), bytes).ok_or(End::Unreadable)?;
+        Ok(hash([code, self.line, hash_of(bytes)]))
+    }
+
+    /// Its key, and its content if that is not known; whether all code from there has this name.
+    fn function(&mut self, callee: Callee, file: u64) -> Result<(Frame, bool), End> {
+        let (name, is_own) = match callee {
+            Callee::Root => ([Piece::Text(b"main"), Piece::Text(b""), Piece::Text(b"")], true),
+            Callee::Eval => ([Piece::Text(b"(eval)"), Piece::Text(b""), Piece::Text(b"")], true),
             Callee::Sub(code) => self.name(code)?,
         };
         let path = self.path(file)?;
-        let mut used = HEAD;
+        let (mut used, mut last) = (HEAD, HEAD);
         for piece in name {
+            last = used;
             used += put(self.chain, self.memory, used, piece)?;
         }
+        let is_nameless = self.chain.free().get(last..used) == Some(ANON);
         let name_bytes = used - HEAD;
         used += put(self.chain, self.memory, used, path)?;
         let file_bytes = used - HEAD - name_bytes;
-        keep_with_line_in_frame(self.chain, self.known, name_bytes, file_bytes)
+        let frame = keep_with_line_in_frame(self.chain, self.known, name_bytes, file_bytes)?;
+        Ok((frame, is_own || is_nameless))
     }
 
-    /// The package, what is between, and the name of a sub.
-    fn name(&mut self, code: u64) -> Result<[Piece; 3], End> {
+    /// The package, what is between, and the name of a sub; whether it has the name of its source.
+    /// Closures of one place can be given different ones (`Sub::Util`).
+    fn name(&mut self, code: u64) -> Result<([Piece; 3], bool), End> {
         const BETWEEN: Piece = Piece::Text(b"::");
         let row = self.layout.row;
         if !self.is_of_type(code, row.code_type)? {
@@ -81,15 +102,15 @@ impl PerlWalk<'_, '_, '_> {
         let named = self.word(body, row.code_name)?;
         let flags = self.half(body, row.code_flags)?;
         if named == 0 {
-            return Ok([NAMELESS, Piece::Text(b""), Piece::Text(b"")]);
+            return Ok(([NAMELESS, Piece::Text(b""), Piece::Text(b"")], true));
         }
         if flags & row.is_named != 0 {
             let name = self.text(named, 0, MAX_NAME)?;
             if flags & row.is_lexical != 0 {
-                return Ok([name, Piece::Text(b""), Piece::Text(b"")]);
+                return Ok(([name, Piece::Text(b""), Piece::Text(b"")], true));
             }
             let stash = self.word(body, row.code_stash)?;
-            return Ok([self.package(stash)?, BETWEEN, name]);
+            return Ok(([self.package(stash)?, BETWEEN, name], true));
         }
         let mut glob = named;
         if !self.is_of_type(glob, row.glob_type)? {
@@ -98,13 +119,17 @@ impl PerlWalk<'_, '_, '_> {
         let holder = if row.has_texts { self.word(glob, 0)? } else { glob };
         let parts = self.word(holder, row.value_data)?;
         let effective = if parts == 0 { 0 } else { self.word(parts, row.glob_effective)? };
+        let mut bytes = [0; GLOB_PARTS];
+        let is_read = parts != 0 && self.memory.copy(parts, &mut bytes).is_some();
+        let (words, _) = bytes.as_chunks::<8>();
+        let is_own = is_read && words.iter().any(|word| u64::from_ne_bytes(*word) == code);
         if effective != 0 && self.is_of_type(effective, row.glob_type)? {
             glob = effective;
         }
         let body = self.word(glob, 0)?;
         let name = self.word(body, row.glob_name)?;
         let stash = self.word(body, row.glob_stash)?;
-        Ok([self.package(stash)?, BETWEEN, self.text(name, 0, MAX_NAME)?])
+        Ok(([self.package(stash)?, BETWEEN, self.text(name, 0, MAX_NAME)?], is_own))
     }
 
     /// The name of a package.

@@ -7,7 +7,7 @@
 //! the attribute behind it, which must still refer to it.
 
 use super::layout::{Layout, ThreadKey};
-use super::{Entry, MAX_FILE, MAX_READS, MAX_STEPS, SHIM, Walk};
+use super::{Entry, MAX_FILE, MAX_STEPS, SHIM, Walk};
 use crate::blocks::BlockMemory;
 use crate::code::text;
 use crate::known::KnownKeys;
@@ -101,7 +101,6 @@ pub fn thread_name(
     // Objects of builds without the interpreter's lock have larger heads.
     let is_known = |row: &&NameRow| row.minor == layout.row.minor && layout.row.object_type == 8;
     let row = NAME_ROWS.iter().find(is_known)?;
-    memory.allow(MAX_READS);
     layout.is_of(state, thread, memory).filter(|is_its| *is_its)?;
     let mut walk = Walk { layout, memory, known: KnownKeys::new(&[]), chain };
     let frame = walk.outermost(state).ok()??;

@@ -15,10 +15,9 @@ use std::ops::Range;
 const ALIGNMENT: u64 = 32;
 /// Bytes before an instruction in which its code's beginning is looked for.
 const MAX_CODE: u64 = 256 << 10;
-/// Bytes of a table, functions in a function, and blocks for reading them.
+/// Bytes of a table, and functions in a function.
 const MAX_TABLE: u32 = 128 << 10;
 const MAX_INLINED: u32 = 1024;
-const MAX_READS: usize = 512;
 /// Bytes of an inlined call: a position, and the number of a literal.
 const CALL: usize = 16;
 /// Elements of arrays begin behind the map and the length.
@@ -125,7 +124,6 @@ impl Compiled {
         let compiled = layout.compiled?;
         chain.begin();
         let mut memory = BlockMemory::new(blocks, memory_file);
-        memory.allow(MAX_READS);
         let heap = Heap { layout, memory: &mut memory, types: Types::default() };
         let mut reading = ReadingCode { layout: compiled, walk: V8Walk { heap, known, chain } };
         let start = reading.start_of(pc).ok()?;

@@ -1,0 +1,39 @@
+# Computes until its input ends. The first argument says how:
+#
+# deep     below 120 subs that call each other, each of 40 statements
+# renamed  in closures of one place, each named after the sub that it calls, and dropped
+use strict;
+use warnings;
+use Sub::Util 'set_subname';
+
+sub computes {
+    my $sum = 0;
+    $sum += $_ for 1 .. 2_000;
+    return $sum;
+}
+
+my $how = shift;
+my $count = $how eq 'deep' ? 120 : 10;
+for my $k (0 .. $count - 1) {
+    my $next = $how eq 'deep' && $k + 1 < $count ? "called_" . ($k + 1) : 'computes';
+    my $statements = "\n\$x++;" x 40;
+    eval "sub called_$k { my \$x = 1; $statements\n$next(); return \$x } 1" or die $@;
+}
+my %named = map { no strict 'refs'; ($_ => \&{"called_$_"}) } 0 .. $count - 1;
+$| = 1;
+print "ready\n";
+my $ready = '';
+vec($ready, fileno(STDIN), 1) = 1;
+# A signal of the sampler may end select: then it is less than 0.
+until (select(my $found = $ready, undef, undef, 0) > 0) {
+    if ($how eq 'deep') {
+        called_0() for 1 .. 20;
+        next;
+    }
+    for my $k (0 .. $count - 1) {
+        my $called = $named{$k};
+        my $closure = set_subname("Named::closure_$k", sub { $called->(); return 1 });
+        $closure->();
+    }
+}
+print "ok\n";
