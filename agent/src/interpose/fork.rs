@@ -35,5 +35,5 @@ pub unsafe extern "C" fn fork() -> libc::pid_t {
     // SAFETY: the caller's contract.
     let fork = || unsafe { fork() };
     let is_alone = || disabled::contained(agent_threads::host_has_one_thread).unwrap_or(true);
-    if lifecycle::is_agents_process() && is_alone() { signals::with_signals_blocked(fork) } else { fork() }
+    if lifecycle::is_agents_process() && is_alone() { signals::with_handlers_blocked(fork) } else { fork() }
 }

@@ -6,9 +6,11 @@
 pub mod shared;
 
 use crate::interpose::real_fn::RealFn;
+use profiler::for_library::lifecycle;
 use profiler::for_library::signal_exclusion::{self, Reason};
 use std::ffi::c_int;
 use swipr_os::signals;
+use swipr_unwind::memory::is_unreadable;
 
 /// What the agent's signal needs: the kernel's frame for the program's own signal, whose handler
 /// runs there, and that for the agent's (3.5 KiB each with AVX-512; where a program uses AMX the
@@ -32,12 +34,16 @@ type SigAltStack = unsafe extern "C" fn(*const libc::stack_t, *mut libc::stack_t
 /// As the real function requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::stack_t) -> c_int {
+    let is_in_sandbox = signal_exclusion::is_in_sandbox();
+    let is_given = !new.is_null()
+        && (is_in_sandbox || !is_unreadable(new as u64, size_of::<libc::stack_t>()))
+        && !lifecycle::is_child_in_parents_memory();
     // SAFETY: the caller gives null or a stack_t; a signal stack's size is nothing that another
     // thread changes meanwhile.
-    let asked_for = (!new.is_null()).then(|| unsafe { *new });
+    let asked_for = is_given.then(|| unsafe { *new });
     let is_one = |stack: &libc::stack_t| stack.ss_flags & libc::SS_DISABLE == 0;
     let is_small = asked_for.map(|stack| is_one(&stack) && stack.ss_size < LEAST_BYTES);
-    if let Some(stack) = asked_for.filter(|_| !signal_exclusion::is_in_sandbox())
+    if let Some(stack) = asked_for.filter(|_| !is_in_sandbox)
         && shared::take(if is_one(&stack) { stack.ss_sp as u64 } else { 0 })
     {
         signals::leave_alternate_stacks();

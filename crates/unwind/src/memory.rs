@@ -2,7 +2,7 @@
 //! the kernel, which returns an error where a load would fault.
 
 use crate::arch::{Arch, Native};
-use crate::system_call::{self, ENOSYS, EPERM};
+use crate::system_call::{self, EFAULT, ENOSYS, EPERM};
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
@@ -67,6 +67,15 @@ pub fn process_id() -> i32 {
 /// process: the first thread, whose id is the process's, may have ended and has no memory then.
 pub fn guarded_copy(address: u64, buffer: &mut [u8]) -> usize {
     system_call::process_vm_readv(system_call::thread_id(), address, buffer).unwrap_or(0)
+}
+
+/// Whether the kernel says that not all of these bytes, 64 at most, can be read: a system call that
+/// is given them fails with EFAULT. Async-signal-safe.
+pub fn is_unreadable(address: u64, bytes: usize) -> bool {
+    let mut buffer = [0; 64];
+    let Some(buffer) = buffer.get_mut(..bytes) else { return false };
+    let read = system_call::process_vm_readv(system_call::thread_id(), address, buffer);
+    read.map_or_else(|error| error == EFAULT, |read| read < bytes)
 }
 
 /// Little-endian words, read as by [`guarded_copy`].

@@ -7,6 +7,8 @@ pub type Errno = i32;
 
 /// Not permitted: a seccomp filter or a policy refused the call.
 pub const EPERM: Errno = 1;
+/// What the call was to read or write is not there.
+pub const EFAULT: Errno = 14;
 /// The kernel does not know the call, or a filter says so.
 pub const ENOSYS: Errno = 38;
 

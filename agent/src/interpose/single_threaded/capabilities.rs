@@ -3,6 +3,7 @@
 //! moment, again and again, does not matter.
 
 use std::ffi::{c_int, c_ulong, c_void};
+use swipr_unwind::memory::is_unreadable;
 
 /// `_LINUX_CAPABILITY_VERSION_1` to `_3` (linux/capability.h); the first has 32 bits a set.
 const VERSIONS: [u32; 3] = [0x1998_0330, 0x2007_1026, 0x2008_0522];
@@ -30,13 +31,18 @@ struct Sets {
 /// # Safety
 /// The arguments are those of capset(2).
 pub unsafe fn matter(header: *const c_void, data: *const c_void) -> bool {
-    if header.is_null() || data.is_null() {
+    if header.is_null() || data.is_null() || is_unreadable(header as u64, size_of::<Header>()) {
         return false;
     }
     let (header, data) = (header.cast::<Header>(), data.cast::<Sets>());
     // SAFETY: the caller's contract.
     let version = unsafe { (*header).version };
-    let wanted = match VERSIONS.iter().position(|&known| known == version) {
+    let known = VERSIONS.iter().position(|&known| known == version);
+    let sets = if known == Some(0) { 1 } else { 2 };
+    if is_unreadable(data as u64, sets * size_of::<Sets>()) {
+        return false;
+    }
+    let wanted = match known {
         // SAFETY: the caller's contract; this version has one set of 32 bits.
         Some(0) => [unsafe { *data }, Sets::default()],
         // SAFETY: the same; the others have two.

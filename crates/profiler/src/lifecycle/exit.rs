@@ -70,6 +70,12 @@ pub fn is_agents_process() -> bool {
     !signal_exclusion::is_in_sandbox() && Instance::get().is_some_and(Instance::is_of_this_process)
 }
 
+/// Whether this is a child that shares its parent's memory, as by vfork(2): what the agent notes
+/// of its thread it would note of the parent's.
+pub fn is_child_in_parents_memory() -> bool {
+    !signal_exclusion::is_in_sandbox() && Instance::get().is_some_and(|own| !own.is_of_this_process())
+}
+
 /// The agent of the process that ends. Takes no lock.
 fn own() -> Option<(&'static Instance, &'static Live)> {
     if !is_agents_process() {
