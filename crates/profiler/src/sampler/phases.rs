@@ -8,10 +8,17 @@ use super::steps::is_beyond_chance;
 
 /// Parts of a tick.
 const PHASES: usize = 40;
+/// Cosine and sine of one: not by libm, which the library does not need otherwise.
+const PHASE: [f64; 2] = [0.987_688_340_595_137_8, 0.156_434_465_040_230_87];
 /// Rhythms are parts of it, too: of 4 ms those of 1 and 2 ms, of 10 ms all whole milliseconds.
 const RHYTHMS: std::ops::RangeInclusive<usize> = 1..=10;
 /// Observations of the thread running and not running, at least.
 const FEWEST: f64 = 20.0;
+
+/// Of complex numbers.
+fn product(one: [f64; 2], other: [f64; 2]) -> [f64; 2] {
+    [one[0] * other[0] - one[1] * other[1], one[0] * other[1] + one[1] * other[0]]
+}
 
 /// Observations by the phase at which they were: of the running thread, and all.
 #[derive(Debug, Default)]
@@ -58,13 +65,16 @@ impl Phases {
         }
         let share = running / all;
         RHYTHMS.into_iter().any(|rhythm| {
-            let turn = std::f64::consts::TAU * rhythm as f64 / PHASES as f64;
-            let sum = counts().enumerate().fold([0.0; 2], |[x, y], (phase, [running, all])| {
-                let (sin, cos) = (turn * phase as f64).sin_cos();
+            // As many turns in a tick, in steps of a phase: cosines and sines.
+            let step = (1..rhythm).fold(PHASE, |step, _| product(step, PHASE));
+            let (mut at, mut sum) = ([1.0, 0.0], [0.0; 2]);
+            for [running, all] in counts() {
                 let surplus = running - all * share;
-                [x + cos * surplus, y + sin * surplus]
-            });
-            let own = (sum[0].hypot(sum[1]) - moved * running).max(0.0);
+                sum = [sum[0] + at[0] * surplus, sum[1] + at[1] * surplus];
+                at = product(at, step);
+            }
+            let length = (sum[0] * sum[0] + sum[1] * sum[1]).sqrt();
+            let own = (length - moved * running).max(0.0);
             is_beyond_chance(2.0 * own * own / (all * share * (1.0 - share)), 2.0)
         })
     }
