@@ -7,6 +7,7 @@ use profiler::for_library::lifecycle;
 use profiler::for_library::output::{self, Completion, FileOutput};
 use profiler::for_library::recording::{Filter, Length, Request, StopTime};
 use profiler::for_library::server::{regex, title};
+use profiler::for_library::signal_exclusion;
 use regex_lite::Regex;
 use std::ffi::c_char;
 use std::path::PathBuf;
@@ -84,6 +85,11 @@ unsafe fn submit(
     length: Length,
     stop: Arc<StopTime>,
 ) -> Result<Arc<Completion>, Failure> {
+    // The agent's threads may open what the caller's filter or policy forbids it to open.
+    if signal_exclusion::is_in_sandbox() {
+        let why = "the calling thread is in a sandbox (seccomp)".to_owned();
+        return Err(Failure(SWIPR_RECORDING_FAILED, why));
+    }
     // SAFETY: the caller's contract.
     let (path, format) = unsafe { (required(path, "path")?, required(format, "format")?) };
     let format = swipr_formats::find(format).ok_or_else(|| {

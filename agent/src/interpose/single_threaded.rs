@@ -5,6 +5,8 @@
 //!   calls change all threads, and abort the process when one of them may not do what the others
 //!   may. A thread of the agent that was not changed would be that one, and would keep what the
 //!   host gave up;
+//! - landlock_restrict_self(2) restricts one thread. A thread of the agent that was not restricted
+//!   would write files that the host may not;
 //! - PR_SET_TSC of prctl(2) has the calling thread killed for reading the clock by which the
 //!   handler measures itself: the handler measures nothing then;
 //! - PR_SET_SYSCALL_USER_DISPATCH of prctl(2) makes system calls of the calling thread raise

@@ -11,14 +11,20 @@ use swipr_os::{process, threads};
 /// Stacks are found by a hash of their address. Of two with the same hash, the later one is known.
 const PLACES: usize = 1024;
 
-/// A stack's address, and who has it.
+/// A stack's address, and who has it: a thread's id, and its control block (pthread_self(3)).
 struct Place {
     stack: AtomicU64,
     thread: AtomicU32,
+    block: AtomicU64,
 }
 
-static KNOWN: [Place; PLACES] =
-    [const { Place { stack: AtomicU64::new(0), thread: AtomicU32::new(0) } }; PLACES];
+impl Place {
+    const fn empty() -> Place {
+        Place { stack: AtomicU64::new(0), thread: AtomicU32::new(0), block: AtomicU64::new(0) }
+    }
+}
+
+static KNOWN: [Place; PLACES] = [const { Place::empty() }; PLACES];
 
 thread_local! {
     /// The calling thread's; 0: none.
@@ -41,8 +47,13 @@ pub fn take(stack: u64) -> bool {
     let Some(place) = place(stack).filter(|_| stack != 0) else { return false };
     let is_known = place.stack.swap(stack, SeqCst) == stack;
     let thread = place.thread.swap(process::tid(), SeqCst);
+    // SAFETY: no preconditions.
+    let block = unsafe { libc::pthread_self() };
+    // Where it has the same block, the other thread was joined, though the kernel may still have
+    // it: the stack lies in thread-local memory.
+    let is_same_block = place.block.swap(block, SeqCst) == block;
     // 0: it is just being noted down. Threads may end without a word.
-    is_known && (thread == 0 || threads::cpu_ns(thread).is_some())
+    is_known && !is_same_block && (thread == 0 || threads::cpu_ns(thread).is_some())
 }
 
 /// In the child of a fork: the thread that forked keeps its stack, under a new id.

@@ -41,6 +41,8 @@ pub unsafe extern "C" fn syscall() {
         "je 2f",
         "cmp edi, {exit}",
         "je 2f",
+        "cmp edi, {landlock}",
+        "je 2f",
         "jmp [rip + {next}]",
         "2:",
         "jmp {of_interest}",
@@ -51,6 +53,7 @@ pub unsafe extern "C" fn syscall() {
         setns = const libc::SYS_setns,
         seccomp = const libc::SYS_seccomp,
         exit = const libc::SYS_exit,
+        landlock = const libc::SYS_landlock_restrict_self,
         next = sym NEXT,
         of_interest = sym of_interest,
     )
@@ -111,6 +114,7 @@ unsafe extern "C" fn of_interest(
         libc::SYS_prctl => super::prctl_as(first as c_int, second, call),
         libc::SYS_seccomp => super::seccomp_as(first as c_uint, second, call),
         libc::SYS_exit => super::exit_as(call),
+        libc::SYS_landlock_restrict_self => super::alone_if(true, call),
         // SAFETY: the arguments of SYS_capset, the only one left.
         _ => unsafe { super::capset_as(first as *const c_void, second as *const c_void, call) },
     }

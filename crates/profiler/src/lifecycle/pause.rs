@@ -5,6 +5,7 @@ use crate::{agent_threads, signal_exclusion};
 use std::time::{Duration, Instant};
 use swipr_os::own_threads;
 use swipr_os::process;
+use swipr_os::threads;
 use swipr_unwind::memory::guarded_copy;
 
 /// How often a waiting thread checks.
@@ -34,15 +35,15 @@ pub fn settle_before_change() {
     }
 }
 
-/// The host is about to limit a resource, by the `rlimit` at that address: if its user may have few
-/// threads then, those that the agent may need are started before.
+/// The host is about to limit a resource, by the `rlimit` at that address: if its user may have no
+/// more threads then than the process has, those that the agent may need are started before.
+/// Others would be threads less for the host.
 pub fn keep_threads_before_limit(resource: u32, limit: u64) {
-    const FEW: u64 = 1000;
     let mut soft = [0; 8];
     if resource == libc::RLIMIT_NPROC
         && guarded_copy(limit, &mut soft) == soft.len()
-        && u64::from_ne_bytes(soft) < FEW
         && is_hosts_thread()
+        && threads::count().is_none_or(|count| u64::from_ne_bytes(soft) <= count)
         && matches!(STATE.wait_briefly(), Phase::Running)
     {
         agent_threads::want_spare(wake);
