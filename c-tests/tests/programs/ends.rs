@@ -126,6 +126,17 @@ fn a_handler_of_a_program_of_one_thread_ends_it_in_fork() {
     }
 }
 
+/// Regression: the C library took locks there that the interrupted code held.
+#[test]
+fn handlers_of_a_program_of_one_thread_fork() {
+    let (_directory, program) = compiled("forks_in_handlers");
+    assert_eq!(Host::start(&program).wait().code(), Some(5));
+    let mut host = Host::start(&program);
+    let recording = host.begin_recording("seconds=60&hz=1000&format=perf");
+    assert_eq!(host.wait().code(), Some(5));
+    drop(recording);
+}
+
 #[test]
 fn exit_while_recording_keeps_the_status_and_removes_the_socket() {
     left_no_socket(&ends_as_without_the_agent("exit"));

@@ -149,6 +149,7 @@ const WRITTEN_OUT: &[&str] = &[
     "first_thread_exits",
     "last_thread_ends",
     "fork_child",
+    "forks_in_handlers",
     // In attacks.rs.
     "hostile_files",
     "hot_reload",
@@ -204,6 +205,7 @@ fn every_program_has_a_test() {
 fn every_other_program_is_content_without_the_agent() {
     let needs_more = [
         "exits_in_fork",
+        "forks_in_handlers",
         "exit_while_recording",
         "first_thread_exits",
         "last_thread_ends",

@@ -30,13 +30,20 @@ pub fn lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
 
 /// As [`lock`]; also `None` after that time.
 pub fn lock_within<T>(mutex: &Mutex<T>, at_most: Duration) -> Option<MutexGuard<'_, T>> {
+    wait_within(at_most, || match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    })
+}
+
+/// Tries until `take` gets something; `None` as for [`lock_within`].
+pub fn wait_within<T>(at_most: Duration, mut take: impl FnMut() -> Option<T>) -> Option<T> {
     let mut backoff = LockBackoff { sleep_for: FIRST_SLEEP, left: at_most, tries_when_off: TRIES_WHEN_OFF };
     loop {
-        match mutex.try_lock() {
-            Ok(guard) => return Some(guard),
-            Err(TryLockError::Poisoned(poisoned)) => return Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) if backoff.sleep_once() => {}
-            Err(TryLockError::WouldBlock) => return None,
+        match take() {
+            None if backoff.sleep_once() => {}
+            taken => return taken,
         }
     }
 }

@@ -41,7 +41,8 @@ impl<'a> KnownKeys<'a> {
         self.add_fingerprint(key, key)
     }
 
-    /// The same for a fingerprint, by which a walk recognises the function before it has read its content.
+    /// The same for a fingerprint, by which a walk recognises the function before it has read its
+    /// content.
     pub fn add_fingerprint(&self, fingerprint: u64, key: u64) -> bool {
         let is_free =
             |[found, _]: &&KnownPair| matches!(found.load(Relaxed), 0) || found.load(Relaxed) == fingerprint;

@@ -10,10 +10,9 @@
 //! Once it is known, pthread_mutex_trylock(3) takes it. dl_iterate_phdr then finds it held by the
 //! same thread and does not wait.
 
-use super::objects::keep_out_of_loader;
+use super::fork_gate::AgentInside;
 use super::process;
 use std::ffi::{c_int, c_void};
-use std::sync::MutexGuard;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::*};
 use std::time::Duration;
 
@@ -51,20 +50,20 @@ impl Mutex {
 #[derive(Debug)]
 pub struct ObjectList {
     lock: usize,
-    _out: MutexGuard<'static, ()>,
+    _inside: AgentInside,
 }
 
 impl ObjectList {
     /// Takes the lock; `None`: another thread has it.
     pub fn try_hold() -> Option<ObjectList> {
         find();
-        let out = keep_out_of_loader(Duration::MAX)?;
+        let inside = AgentInside::enter(Duration::MAX)?;
         let lock = LOCK.load(Acquire);
         // SAFETY: `find` proved that it is a mutex; it belongs to the loader, which is never
         // unloaded.
         let is_ours =
             lock == 0 || unsafe { libc::pthread_mutex_trylock(lock as *mut libc::pthread_mutex_t) } == 0;
-        is_ours.then_some(ObjectList { lock, _out: out })
+        is_ours.then_some(ObjectList { lock, _inside: inside })
     }
 }
 
@@ -86,7 +85,7 @@ pub fn find() {
     // SAFETY: no preconditions.
     let base = unsafe { libc::getauxval(libc::AT_BASE) };
     let mut search = Search { tid: process::tid() as i32, base, held: [0; MAX_HELD], number: 0, found: 0 };
-    let _out = keep_out_of_loader(Duration::MAX);
+    let _inside = AgentInside::enter(Duration::MAX);
     // SAFETY: `first` has the signature asked for and gets `search`.
     unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut search).cast()) };
     if let Some(mutex) = mutex_at(search.found)

@@ -6,11 +6,8 @@
 
 use super::loader_lock::ObjectList;
 use super::maps::{self, Mapping};
-use crate::locks::{lock_within, spin};
 use std::ffi::{CStr, c_int, c_void};
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, TryLockError};
-use std::time::Duration;
 
 /// A loaded object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,26 +59,6 @@ impl Segment {
     pub fn is_code(&self) -> bool {
         self.kind == libc::PT_LOAD && self.flags & libc::PF_X != 0
     }
-}
-
-/// Held with the loader's lock, and by a thread that forks. glibc does not free its own lock in the
-/// child: if a thread of the agent held it at that moment, the child's next dlopen(3) would wait
-/// for ever.
-static CALLING_LOADER: Mutex<()> = Mutex::new(());
-
-/// While this lives, no thread of the agent calls the loader. `None`: one of them did not come out
-/// of it in time: the caller itself keeps it there, or it ended there.
-pub fn keep_out_of_loader(at_most: Duration) -> Option<MutexGuard<'static, ()>> {
-    lock_within(&CALLING_LOADER, at_most)
-}
-
-/// As [`keep_out_of_loader`], without a system call while it waits.
-pub fn keep_out_of_loader_spinning() -> Option<MutexGuard<'static, ()>> {
-    spin(|| match CALLING_LOADER.try_lock() {
-        Ok(guard) => Some(guard),
-        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
-    })
 }
 
 /// How often objects were loaded and unloaded since the process began.

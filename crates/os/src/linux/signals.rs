@@ -130,34 +130,26 @@ pub fn interrupt(tid: u32) {
     };
 }
 
-/// What an instruction or a system call raises: blocked, it would end the process.
-const SYNCHRONOUS: [Signal; 6] =
-    [Signal::SIGSEGV, Signal::SIGBUS, Signal::SIGFPE, Signal::SIGILL, Signal::SIGTRAP, Signal::SIGSYS];
-
-/// By which users and supervisors end programs.
-const ENDING: [Signal; 4] = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM];
-
-/// Runs `start` with all signals blocked that can be. A thread that it starts never takes a signal
-/// that is meant for the host.
-pub fn with_signals_blocked<T>(start: impl FnOnce() -> T) -> T {
-    with_all_blocked_but(&[], start)
+/// Whether the calling thread runs on its alternate stack.
+pub fn is_on_alternate_stack() -> bool {
+    // SAFETY: zeroes are a valid stack_t.
+    let mut stack: libc::stack_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes one; nothing is changed.
+    let result = unsafe { libc::syscall(libc::SYS_sigaltstack, 0, &raw mut stack) };
+    result == 0 && stack.ss_flags & libc::SS_ONSTACK != 0
 }
 
-/// Runs `fork`, which no handler interrupts. The signals that end a program without one still do.
-pub fn with_handlers_blocked<T>(fork: impl FnOnce() -> T) -> T {
-    let ends = |signal: &Signal| action_of(*signal as i32, None).is_ok_and(|it| it.handler == libc::SIG_DFL);
-    with_all_blocked_but(&ENDING.map(|signal| ends(&signal).then_some(signal)), fork)
-}
-
-fn with_all_blocked_but<T>(others: &[Option<Signal>], body: impl FnOnce() -> T) -> T {
+/// Runs `body` with all signals blocked that can be. A thread that it starts never takes a signal
+/// that is meant for the host. But SIGSYS is raised by its own system calls, where a filter of the
+/// host's has them trapped: blocked, it would end the process.
+pub fn with_signals_blocked<T>(body: impl FnOnce() -> T) -> T {
     let mut all = SigSet::all();
-    SYNCHRONOUS.into_iter().chain(others.iter().copied().flatten()).for_each(|signal| all.remove(signal));
-    let before = all.thread_swap_mask(SigmaskHow::SIG_SETMASK);
+    all.remove(Signal::SIGSYS);
+    let before = all.thread_swap_mask(SigmaskHow::SIG_BLOCK);
     let result = body();
     let _ = before.and_then(|before| before.thread_set_mask());
     result
 }
-
 #[cfg(test)]
 mod tests {
     use super::*;

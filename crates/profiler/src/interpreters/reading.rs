@@ -227,8 +227,8 @@ impl Reading {
         Interpreted { frames, ..interpreted }
     }
 
-    /// The same of a room that a handler has left: the thread stood still, so handlers may recognise
-    /// its functions by what it has remembered.
+    /// The same of a room that a handler has left: the thread stood still, so handlers may
+    /// recognise its functions by what it has remembered.
     pub fn take_answer(&mut self, room: &Room, counters: &AgentCounters) -> Interpreted {
         let interpreted = self.take(room, counters);
         if matches!(self.runtime, Runtime::Perl(_)) && !interpreted.frames.is_empty() {

@@ -14,13 +14,13 @@
 use crate::lifecycle::{self, fork_timers};
 use crate::signal_exclusion::{self, Reason};
 use crate::{agent_threads, interpreters, jit, mappings, thread_start};
-use std::cell::{Cell, UnsafeCell};
+use std::cell::Cell;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering::*};
-use std::sync::{MutexGuard, OnceLock};
 use std::time::Duration;
-use swipr_os::disabled;
-use swipr_os::objects;
-use swipr_os::process;
+use swipr_os::signals::{is_on_alternate_stack, with_signals_blocked};
+use swipr_os::single_thread::{self, AsOne};
+use swipr_os::{disabled, fork_gate, process};
 use swipr_unwind::{memory, published, slot};
 
 /// How long a fork waits for a thread of the agent that is in the loader. That takes microseconds;
@@ -29,21 +29,13 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 
 // As small as can be: these bytes are taken from the stack of every thread of the host.
 thread_local! {
-    /// This thread put the guard into [`NO_LOADER`].
-    static HOLDS_LOADER: Cell<bool> = const { Cell::new(false) };
+    /// So many forks of this thread keep the agent's threads out ([`fork_gate`]).
+    static KEEPS_OUT: Cell<u16> = const { Cell::new(0) };
     /// The agent's handlers that this thread's fork has entered and not left yet.
     static INSIDE: Cell<u16> = const { Cell::new(0) };
     /// The handlers that this thread registers now are the agent's.
     static REGISTERS: Cell<bool> = const { Cell::new(false) };
 }
-
-/// While a thread forks, no thread of the agent holds the loader's lock: this is the guard.
-struct NoLoader(UnsafeCell<Option<MutexGuard<'static, ()>>>);
-
-// SAFETY: only the thread that holds the lock, by its `HOLDS_LOADER`, accesses the content.
-unsafe impl Sync for NoLoader {}
-
-static NO_LOADER: NoLoader = NoLoader(UnsafeCell::new(None));
 
 /// What else is done in the child. Set when the handlers are registered.
 static IN_CHILD: OnceLock<fn() -> bool> = OnceLock::new();
@@ -76,76 +68,108 @@ pub fn watch_outside() {
     }
 }
 
+/// Forks, in a process in which no thread but the calling one is the host's, as the C library does
+/// where there is one thread: it takes no lock, and handlers may run meanwhile, and fork. They do
+/// not run while the agent's own code does.
+pub fn as_one_thread(fork: impl FnOnce() -> libc::pid_t) -> libc::pid_t {
+    with_signals_blocked(|| {
+        disabled::contained(prepare);
+        INSIDE.set(INSIDE.get() + 1);
+    });
+    let as_one = AsOne::begin();
+    let child = fork();
+    match child {
+        0 => with_signals_blocked(|| disabled::contained(follow_in_child)),
+        _ => {
+            as_one.end();
+            with_signals_blocked(|| disabled::contained(follow_in_parent))
+        }
+    };
+    INSIDE.set(INSIDE.get().saturating_sub(1));
+    child
+}
+
+unsafe extern "C" fn before() {
+    if INSIDE.replace(INSIDE.get() + 1) == 0 {
+        disabled::contained(prepare);
+    }
+}
+
 /// Keeps the agent's threads out of the loader, and this thread from being signalled, if there were
 /// timers ever. A signal during fork makes the kernel begin the fork again: for a large process,
 /// for ever. Timers' signals come as fork returns, on all but old kernels.
-unsafe extern "C" fn before() {
-    if INSIDE.replace(INSIDE.get() + 1) > 0 {
-        return;
+fn prepare() {
+    let are_out = match signal_exclusion::is_in_sandbox() {
+        true => fork_gate::begin_spinning(),
+        false => fork_gate::begin(TIMEOUT),
+    };
+    KEEPS_OUT.set(KEEPS_OUT.get() + u16::from(are_out));
+    if slot::has_chunk(0) && !signal_exclusion::is_in_sandbox() {
+        signal_exclusion::add(Reason::Fork);
     }
-    disabled::contained(|| {
-        let guard = match signal_exclusion::is_in_sandbox() {
-            true => objects::keep_out_of_loader_spinning(),
-            false => objects::keep_out_of_loader(TIMEOUT),
-        };
-        if let Some(guard) = guard {
-            HOLDS_LOADER.set(true);
-            // SAFETY: this thread holds the lock now.
-            unsafe { *NO_LOADER.0.get() = Some(guard) };
-        }
-        if slot::has_chunk(0) && !signal_exclusion::is_in_sandbox() {
-            signal_exclusion::add(Reason::Fork);
-        }
-        fork_timers::arm();
-    });
+    fork_timers::arm();
 }
 
 unsafe extern "C" fn in_parent() {
     if is_outermost() {
-        disabled::contained(|| {
-            fork_timers::disarm();
-            leave_loader();
-            signal_exclusion::remove(Reason::Fork);
-        });
+        disabled::contained(follow_in_parent);
     }
 }
 
+fn follow_in_parent() {
+    fork_timers::disarm();
+    leave(1);
+    signal_exclusion::remove(Reason::Fork);
+}
+
 unsafe extern "C" fn in_child() {
-    if !is_outermost() {
-        return;
+    if is_outermost() {
+        disabled::contained(follow_in_child);
     }
-    disabled::contained(|| {
-        signal_exclusion::forget_after_fork();
-        slot::reset_after_fork();
-        thread_start::reset_after_fork();
-        interpreters::reset_after_fork();
-        agent_threads::forget_after_fork();
-        mappings::inherit();
-        // SAFETY: null; the old ones are leaked with their owners.
-        unsafe {
-            published::publish(std::ptr::null_mut());
-            published::interpreter::publish(std::ptr::null_mut());
-        }
-        // In a sandbox there will be no agent, and not even these calls may be allowed.
-        if !signal_exclusion::is_in_sandbox() {
-            jit::inherit(memory::process_id() as u32);
-            memory::set_process(process::pid() as i32);
-            signal_exclusion::inherit();
-        }
-        leave_loader();
-        lifecycle::restart_in_child(IN_CHILD.get().is_none_or(|in_child| in_child()));
-    });
+}
+
+fn follow_in_child() {
+    KEEPS_OUT.set(0);
+    fork_gate::forget();
+    signal_exclusion::forget_after_fork();
+    slot::reset_after_fork();
+    thread_start::reset_after_fork();
+    interpreters::reset_after_fork();
+    agent_threads::forget_after_fork();
+    mappings::inherit();
+    // SAFETY: null; the old ones are leaked with their owners.
+    unsafe {
+        published::publish(std::ptr::null_mut());
+        published::interpreter::publish(std::ptr::null_mut());
+    }
+    // In a sandbox there will be no agent, and not even these calls may be allowed.
+    if !signal_exclusion::is_in_sandbox() {
+        jit::inherit(memory::process_id() as u32);
+        memory::set_process(process::pid() as i32);
+        signal_exclusion::inherit();
+    }
+    // A handler for crashes may have hardly any stack left there; its child executes a debugger.
+    let has_stack = signal_exclusion::is_in_sandbox() || !is_on_alternate_stack();
+    lifecycle::restart_in_child(has_stack && IN_CHILD.get().is_none_or(|in_child| in_child()));
+}
+
+/// The thread has ended so many forks.
+fn leave(forks: u16) {
+    let ended = KEEPS_OUT.get().min(forks);
+    KEEPS_OUT.set(KEEPS_OUT.get() - ended);
+    fork_gate::end(ended.into());
+}
+
+/// The process ends, perhaps in a handler that has interrupted a fork of this thread.
+pub fn leave_all() {
+    if KEEPS_OUT.get() > 0 {
+        single_thread::say_several();
+        leave(u16::MAX);
+    }
 }
 
 /// Leaves a handler. Returns whether it was the outermost one.
 fn is_outermost() -> bool {
     INSIDE.set(INSIDE.get().saturating_sub(1));
     INSIDE.get() == 0
-}
-
-fn leave_loader() {
-    if HOLDS_LOADER.replace(false) {
-        // SAFETY: this thread holds the lock, or is in the child what held it in the parent.
-        drop(unsafe { (*NO_LOADER.0.get()).take() });
-    }
 }
