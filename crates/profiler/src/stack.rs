@@ -124,6 +124,11 @@ impl RawStack {
         RawStack::not_sampled("[not sampled: in the kernel]")
     }
 
+    /// For the waits of a thread of which the kernel does not say where it is blocked.
+    pub fn hidden() -> RawStack {
+        RawStack::not_sampled("[not sampled: the kernel does not say where it waits]")
+    }
+
     /// For a thread that waits for its first CPU: it has no frame yet.
     pub fn not_begun() -> RawStack {
         RawStack::not_sampled("[not begun]")

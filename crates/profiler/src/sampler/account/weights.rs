@@ -68,7 +68,9 @@ impl Account {
 
     /// The sample of time without a hit; `None`: it waits for one.
     fn unhit(&self, kind: Kind, ticks: u32, cpu_ns: u64, fate: Fate) -> Option<Weighted> {
-        let mut sample = self.without_stack(kind, RawStack::none(), ticks, cpu_ns);
+        let is_hidden = kind == Kind::Blocked && self.is_blind;
+        let none = if is_hidden { RawStack::hidden() } else { RawStack::none() };
+        let mut sample = self.without_stack(kind, none, ticks, cpu_ns);
         match fate {
             Fate::Waits => return None,
             Fate::At(stack) => sample.stack = stack,
