@@ -77,8 +77,11 @@ pub fn figures_line(summary: &Summary) -> String {
     let late = is_late.then(|| format!("late ticks {}{more}", grouped(summary.late)));
     let mut losses: Vec<String> = lost.into_iter().chain(late).collect();
     if losses.is_empty() {
-        let why = if summary.is_cut { "the recording is cut: " } else { "" };
-        losses.push(format!("{why}losses not known"));
+        losses.push(match summary.uncounted {
+            _ if summary.is_cut => "the recording is cut: losses not known".to_owned(),
+            0 | 1 => "losses not known".to_owned(),
+            processes => format!("losses of {} processes not known", grouped(processes)),
+        });
     }
     if summary.unsampled_cpu_ns >= SOME_CPU_NS {
         losses.push(format!("CPU time not sampled {:.2} s", summary.unsampled_cpu_ns as f64 / 1e9));
@@ -128,6 +131,8 @@ mod tests {
         assert!(figures_line(&summary).ends_with("lost 1,003 or more, late ticks 4 or more"));
         (summary.dropped, summary.late) = (0, 0);
         assert!(figures_line(&summary).ends_with("in 10.0 s, losses not known"));
+        summary.uncounted = 3;
+        assert!(figures_line(&summary).ends_with("in 10.0 s, losses of 3 processes not known"));
         assert_eq!([grouped(0), grouped(999), grouped(1000)], ["0", "999", "1,000"]);
     }
 }
