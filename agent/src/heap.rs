@@ -9,7 +9,7 @@
 //! waits for one without a bound (`locks.rs`). A thread of the host cannot be ended. What the agent
 //! does on one needs a few KiB, and the last part of the reserve is kept for that.
 
-pub mod lock;
+mod lock;
 mod reserve;
 mod source;
 

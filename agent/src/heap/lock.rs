@@ -7,6 +7,7 @@
 
 use profiler::for_library::signal_exclusion;
 use std::cell::{Cell, UnsafeCell};
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 use swipr_os::{locks, process};
@@ -29,23 +30,19 @@ static PROCESS: AtomicU32 = AtomicU32::new(0);
 static IS_LOST: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
-    /// The forks that this thread is in: a handler may fork that has interrupted another.
-    static FORKS: Cell<u16> = const { Cell::new(0) };
-    /// This thread holds the lock, because it forks.
-    static IS_OF_FORK: Cell<bool> = const { Cell::new(false) };
+    /// The lock, while this thread forks.
+    static OF_FORK: Cell<Option<ManuallyDrop<HeapHeld>>> = const { Cell::new(None) };
 }
 
-/// While it lives, the heap is the calling thread's. `true`: it was not already, by a fork.
+/// While it lives, the heap is the calling thread's.
 #[derive(Debug)]
-pub struct HeapHeld(bool);
+pub struct HeapHeld(());
 
 impl Drop for HeapHeld {
     fn drop(&mut self) {
-        if self.0 {
-            // SAFETY: locked by this thread, or in the parent by the one that is this thread in the
-            // child.
-            unsafe { libc::pthread_mutex_unlock(LOCK.0.get()) };
-        }
+        // SAFETY: locked by this thread, or in the parent by the one that is this thread in the
+        // child.
+        unsafe { libc::pthread_mutex_unlock(LOCK.0.get()) };
     }
 }
 
@@ -54,15 +51,12 @@ pub fn hold() -> Option<HeapHeld> {
     if IS_LOST.load(Relaxed) {
         return None;
     }
-    if IS_OF_FORK.get() {
-        return Some(HeapHeld(false));
-    }
     try_hold().or_else(hold_later)
 }
 
 fn try_hold() -> Option<HeapHeld> {
     // SAFETY: an initialised mutex, which stays where it is.
-    (unsafe { libc::pthread_mutex_trylock(LOCK.0.get()) } == 0).then(|| HeapHeld(true))
+    (unsafe { libc::pthread_mutex_trylock(LOCK.0.get()) } == 0).then(|| HeapHeld(()))
 }
 
 #[cold]
@@ -79,7 +73,7 @@ fn hold_later() -> Option<HeapHeld> {
         };
         // SAFETY: as above; the time is valid.
         if unsafe { libc::pthread_mutex_timedlock(LOCK.0.get(), &raw const end) } == 0 {
-            return Some(HeapHeld(true));
+            return Some(HeapHeld(()));
         }
         let known = PROCESS.load(Relaxed);
         if known != 0 && known != process::pid() {
@@ -93,37 +87,20 @@ fn hold_later() -> Option<HeapHeld> {
 /// that those may use the heap.
 pub fn watch_forks() {
     unsafe extern "C" fn before() {
-        before_fork();
+        OF_FORK.set(hold().map(ManuallyDrop::new));
     }
     unsafe extern "C" fn in_parent() {
-        after_fork();
+        drop(OF_FORK.take().map(ManuallyDrop::into_inner));
     }
     unsafe extern "C" fn in_child() {
-        FORKS.set(0);
-        let held = HeapHeld(IS_OF_FORK.replace(false));
-        IS_LOST.store(!held.0, Relaxed);
-        drop(held);
+        let held = OF_FORK.take().map(ManuallyDrop::into_inner);
+        IS_LOST.store(held.is_none(), Relaxed);
         // In a sandbox even getpid(2) may be forbidden.
         PROCESS.store(if signal_exclusion::is_in_sandbox() { 0 } else { process::pid() }, Relaxed);
     }
     PROCESS.store(process::pid(), Relaxed);
     // SAFETY: the functions stay where they are: the library cannot be unloaded.
     unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
-}
-
-/// The calling thread is about to fork.
-pub fn before_fork() {
-    if FORKS.replace(FORKS.get() + 1) == 0 {
-        IS_OF_FORK.set(hold().map(std::mem::forget).is_some());
-    }
-}
-
-/// It has forked: in the parent.
-pub fn after_fork() {
-    FORKS.set(FORKS.get().saturating_sub(1));
-    if FORKS.get() == 0 {
-        drop(HeapHeld(IS_OF_FORK.replace(false)));
-    }
 }
 
 #[cfg(test)]

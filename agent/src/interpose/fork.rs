@@ -1,21 +1,19 @@
-//! `fork`, interposed where the library is preloaded: in a process whose only other threads are the
-//! agent's it does what the C library does in one of one thread, which takes no lock. Else a
-//! handler that has interrupted malloc(3), or fork(2) itself, and that forks or ends the process,
-//! would wait for ever. With several threads it would anyway. Not interposed: the C library's own
-//! calls (daemon(3), forkpty(3)).
+//! `fork`, interposed where the library is preloaded: in a process of one thread no handler of the
+//! program runs inside of it. The C library takes no lock there; the agent's threads make it lock
+//! the heap and its list of fork handlers. A handler that ends the process by exit(3), which needs
+//! these, would wait for ever. With several threads it would anyway. Not interposed: the C
+//! library's own calls (daemon(3), forkpty(3)).
 
-use crate::heap;
 use crate::interpose::real_fn::RealFn;
 use profiler::for_library::{agent_threads, lifecycle};
 use std::ffi::c_void;
-use swipr_os::{disabled, signals, single_thread};
+use swipr_os::{disabled, signals};
 
 static FORK: RealFn = RealFn::new(c"fork");
 
 /// Looks up the real function.
 pub fn prepare() {
     FORK.get();
-    single_thread::prepare();
 }
 
 type Fork = unsafe extern "C" fn() -> libc::pid_t;
@@ -37,13 +35,5 @@ pub unsafe extern "C" fn fork() -> libc::pid_t {
     // SAFETY: the caller's contract.
     let fork = || unsafe { fork() };
     let is_alone = || disabled::contained(agent_threads::host_has_one_thread).unwrap_or(true);
-    if !lifecycle::is_agents_process() || !is_alone() {
-        return fork();
-    }
-    signals::with_signals_blocked(heap::lock::before_fork);
-    let child = lifecycle::fork::as_one_thread(fork);
-    if child != 0 {
-        disabled::contained(|| signals::with_signals_blocked(heap::lock::after_fork));
-    }
-    child
+    if lifecycle::is_agents_process() && is_alone() { signals::with_handlers_blocked(fork) } else { fork() }
 }

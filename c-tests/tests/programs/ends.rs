@@ -126,15 +126,17 @@ fn a_handler_of_a_program_of_one_thread_ends_it_in_fork() {
     }
 }
 
-/// Regression: the C library took locks there that the interrupted code held.
+/// Regression: each child's handler forked the next one, without end.
 #[test]
-fn handlers_of_a_program_of_one_thread_fork() {
-    let (_directory, program) = compiled("forks_in_handlers");
-    assert_eq!(Host::start(&program).wait().code(), Some(5));
-    let mut host = Host::start(&program);
-    let recording = host.begin_recording("seconds=60&hz=1000&format=perf");
-    assert_eq!(host.wait().code(), Some(5));
-    drop(recording);
+fn a_handler_for_crashes_forks_on_its_alternate_stack() {
+    let (_directory, program) = compiled("crash_helper");
+    for is_recorded in [false, true] {
+        let mut host = Host::start(&program);
+        let recording = is_recorded.then(|| host.begin_recording("seconds=60&hz=1000&format=perf"));
+        host.tell_end();
+        assert_eq!(host.wait().code(), Some(5));
+        drop(recording);
+    }
 }
 
 #[test]

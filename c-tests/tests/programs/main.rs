@@ -148,8 +148,8 @@ const WRITTEN_OUT: &[&str] = &[
     "exits_in_fork",
     "first_thread_exits",
     "last_thread_ends",
+    "crash_helper",
     "fork_child",
-    "forks_in_handlers",
     // In attacks.rs.
     "hostile_files",
     "hot_reload",
@@ -204,8 +204,8 @@ fn every_program_has_a_test() {
 #[test]
 fn every_other_program_is_content_without_the_agent() {
     let needs_more = [
+        "crash_helper",
         "exits_in_fork",
-        "forks_in_handlers",
         "exit_while_recording",
         "first_thread_exits",
         "last_thread_ends",

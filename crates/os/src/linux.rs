@@ -17,7 +17,6 @@ pub mod objects;
 pub mod process;
 pub mod run_delay;
 pub mod signals;
-pub mod single_thread;
 pub mod stdio;
 pub mod swift;
 pub mod this_library;

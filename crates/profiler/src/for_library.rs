@@ -21,7 +21,7 @@ pub mod lifecycle {
     };
 
     pub mod fork {
-        pub use crate::lifecycle::fork::{as_one_thread, watch, watch_outside};
+        pub use crate::lifecycle::fork::{watch, watch_outside};
     }
 }
 

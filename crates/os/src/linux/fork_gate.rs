@@ -1,28 +1,34 @@
-//! While a thread of the host forks, no thread of the agent is in the loader, nor makes a thread.
+//! While a thread of the host forks, no thread of the agent is in the loader.
 //!
 //! glibc does not free the loader's lock in the child: if a thread of the agent held it at that
-//! moment, the child's next dlopen(3) would wait for ever. The same is true of malloc's, which
-//! pthread_create(3) takes, where fork takes no lock ([`super::single_thread`]). Forks do not wait
-//! for each other.
+//! moment, the child's next dlopen(3) would wait for ever. Forks do not wait for each other.
 
 use crate::locks::{spin, wait_within};
 use std::sync::atomic::{AtomicU32, Ordering::*};
 use std::time::Duration;
 
-/// A thread of the agent is inside; else how many threads fork.
+/// A thread of the agent is inside, or wants to be; and how many threads fork.
 const AGENT: u32 = 1 << 31;
+const WANTED: u32 = 1 << 30;
 static INSIDE: AtomicU32 = AtomicU32::new(0);
 
-/// A thread of the agent is in the loader, or makes a thread.
+/// A thread of the agent is in the loader.
 #[derive(Debug)]
 pub struct AgentInside(());
 
 impl AgentInside {
-    /// Waits for forks, at most so long, and for threads of the agent. `None` also if the agent is
-    /// off, and one of its threads has ended inside.
-    pub fn enter(at_most: Duration) -> Option<AgentInside> {
-        wait_within(at_most, || INSIDE.compare_exchange(0, AGENT, Acquire, Relaxed).ok())?;
-        Some(AgentInside(()))
+    /// Waits for forks, and for threads of the agent. `None`: it is off, and one of its threads has
+    /// ended inside.
+    pub fn enter() -> Option<AgentInside> {
+        let entered = wait_within(Duration::MAX, || {
+            // New forks wait, or there would always be one.
+            let is_free = INSIDE.fetch_or(WANTED, Relaxed) & !WANTED == 0;
+            is_free.then(|| INSIDE.compare_exchange(WANTED, AGENT, Acquire, Relaxed).ok()).flatten()
+        });
+        if entered.is_none() {
+            INSIDE.fetch_and(!WANTED, Relaxed);
+        }
+        entered.map(|_| AgentInside(()))
     }
 }
 
@@ -44,12 +50,14 @@ pub fn begin_spinning() -> bool {
 }
 
 fn one_more() -> Option<u32> {
-    INSIDE.fetch_update(Acquire, Relaxed, |inside| (inside & AGENT == 0).then_some(inside + 1)).ok()
+    INSIDE
+        .fetch_update(Acquire, Relaxed, |inside| (inside & (AGENT | WANTED) == 0).then_some(inside + 1))
+        .ok()
 }
 
-/// In the parent, after as many forks as [`begin`] has returned `true` for.
-pub fn end(forks: u32) {
-    INSIDE.fetch_sub(forks, Release);
+/// In the parent, if [`begin`] has returned `true`.
+pub fn end() {
+    INSIDE.fetch_sub(1, Release);
 }
 
 /// In the child: nobody else is there.
@@ -63,14 +71,14 @@ mod tests {
 
     #[test]
     fn forks_wait_for_the_agents_threads_and_not_for_each_other() {
-        let inside = AgentInside::enter(Duration::MAX).unwrap();
+        let inside = AgentInside::enter().unwrap();
         assert!(!begin(Duration::from_millis(1)) && !begin_spinning());
         drop(inside);
         assert!(begin(Duration::MAX) && std::thread::spawn(|| begin(Duration::MAX)).join().unwrap());
-        let agent = std::thread::spawn(|| AgentInside::enter(Duration::MAX));
-        end(1);
+        let agent = std::thread::spawn(AgentInside::enter);
+        end();
         assert!(!agent.is_finished());
-        end(1);
+        end();
         assert!(agent.join().unwrap().is_some());
     }
 }

@@ -14,7 +14,6 @@ use super::fork_gate::AgentInside;
 use super::process;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering::*};
-use std::time::Duration;
 
 /// Where the lock is; 0: not known.
 static LOCK: AtomicUsize = AtomicUsize::new(0);
@@ -57,7 +56,7 @@ impl ObjectList {
     /// Takes the lock; `None`: another thread has it.
     pub fn try_hold() -> Option<ObjectList> {
         find();
-        let inside = AgentInside::enter(Duration::MAX)?;
+        let inside = AgentInside::enter()?;
         let lock = LOCK.load(Acquire);
         // SAFETY: `find` proved that it is a mutex; it belongs to the loader, which is never
         // unloaded.
@@ -85,7 +84,7 @@ pub fn find() {
     // SAFETY: no preconditions.
     let base = unsafe { libc::getauxval(libc::AT_BASE) };
     let mut search = Search { tid: process::tid() as i32, base, held: [0; MAX_HELD], number: 0, found: 0 };
-    let _inside = AgentInside::enter(Duration::MAX);
+    let _inside = AgentInside::enter();
     // SAFETY: `first` has the signature asked for and gets `search`.
     unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut search).cast()) };
     if let Some(mutex) = mutex_at(search.found)

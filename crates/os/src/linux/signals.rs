@@ -143,8 +143,20 @@ pub fn is_on_alternate_stack() -> bool {
 /// that is meant for the host. But SIGSYS is raised by its own system calls, where a filter of the
 /// host's has them trapped: blocked, it would end the process.
 pub fn with_signals_blocked<T>(body: impl FnOnce() -> T) -> T {
+    with_blocked(&[], body)
+}
+
+/// Runs `fork`, which no handler interrupts. By which users and supervisors end programs, they
+/// still do, if it has no handler.
+pub fn with_handlers_blocked<T>(fork: impl FnOnce() -> T) -> T {
+    const ENDING: [Signal; 4] = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM];
+    let ends = |signal: &Signal| action_of(*signal as i32, None).is_ok_and(|it| it.handler == libc::SIG_DFL);
+    with_blocked(&ENDING.map(|signal| ends(&signal).then_some(signal)), fork)
+}
+
+fn with_blocked<T>(others: &[Option<Signal>], body: impl FnOnce() -> T) -> T {
     let mut all = SigSet::all();
-    all.remove(Signal::SIGSYS);
+    others.iter().flatten().chain([&Signal::SIGSYS]).for_each(|signal| all.remove(*signal));
     let before = all.thread_swap_mask(SigmaskHow::SIG_BLOCK);
     let result = body();
     let _ = before.and_then(|before| before.thread_set_mask());

@@ -1,7 +1,7 @@
 //! The end of the program by exit(3), quick_exit(3) or _exit(2).
 
 use super::instance::{Instance, Live};
-use super::{STATE, fork, live};
+use super::{STATE, live};
 use crate::{autostart, signal_exclusion, wait_for_recorder};
 use std::ffi::{c_int, c_void};
 use std::sync::Once;
@@ -81,7 +81,6 @@ fn own() -> Option<(&'static Instance, &'static Live)> {
     if !is_agents_process() {
         return None;
     }
-    fork::leave_all();
     let instance = Instance::get()?;
     if instance.config.life_file.is_some() {
         // A short program may end before its agent is there.

@@ -18,8 +18,7 @@ use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering::*};
 use std::time::Duration;
-use swipr_os::signals::{is_on_alternate_stack, with_signals_blocked};
-use swipr_os::single_thread::{self, AsOne};
+use swipr_os::signals::is_on_alternate_stack;
 use swipr_os::{disabled, fork_gate, process};
 use swipr_unwind::{memory, published, slot};
 
@@ -29,8 +28,8 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 
 // As small as can be: these bytes are taken from the stack of every thread of the host.
 thread_local! {
-    /// So many forks of this thread keep the agent's threads out ([`fork_gate`]).
-    static KEEPS_OUT: Cell<u16> = const { Cell::new(0) };
+    /// This thread's fork keeps the agent's threads out of the loader ([`fork_gate`]).
+    static KEEPS_OUT: Cell<bool> = const { Cell::new(false) };
     /// The agent's handlers that this thread's fork has entered and not left yet.
     static INSIDE: Cell<u16> = const { Cell::new(0) };
     /// The handlers that this thread registers now are the agent's.
@@ -68,104 +67,65 @@ pub fn watch_outside() {
     }
 }
 
-/// Forks, in a process in which no thread but the calling one is the host's, as the C library does
-/// where there is one thread: it takes no lock, and handlers may run meanwhile, and fork. They do
-/// not run while the agent's own code does.
-pub fn as_one_thread(fork: impl FnOnce() -> libc::pid_t) -> libc::pid_t {
-    with_signals_blocked(|| {
-        disabled::contained(prepare);
-        INSIDE.set(INSIDE.get() + 1);
-    });
-    let as_one = AsOne::begin();
-    let child = fork();
-    match child {
-        0 => with_signals_blocked(|| disabled::contained(follow_in_child)),
-        _ => {
-            as_one.end();
-            with_signals_blocked(|| disabled::contained(follow_in_parent))
-        }
-    };
-    INSIDE.set(INSIDE.get().saturating_sub(1));
-    child
-}
-
-unsafe extern "C" fn before() {
-    if INSIDE.replace(INSIDE.get() + 1) == 0 {
-        disabled::contained(prepare);
-    }
-}
-
 /// Keeps the agent's threads out of the loader, and this thread from being signalled, if there were
 /// timers ever. A signal during fork makes the kernel begin the fork again: for a large process,
 /// for ever. Timers' signals come as fork returns, on all but old kernels.
-fn prepare() {
-    let are_out = match signal_exclusion::is_in_sandbox() {
-        true => fork_gate::begin_spinning(),
-        false => fork_gate::begin(TIMEOUT),
-    };
-    KEEPS_OUT.set(KEEPS_OUT.get() + u16::from(are_out));
-    if slot::has_chunk(0) && !signal_exclusion::is_in_sandbox() {
-        signal_exclusion::add(Reason::Fork);
+unsafe extern "C" fn before() {
+    if INSIDE.replace(INSIDE.get() + 1) > 0 {
+        return;
     }
-    fork_timers::arm();
+    disabled::contained(|| {
+        KEEPS_OUT.set(match signal_exclusion::is_in_sandbox() {
+            true => fork_gate::begin_spinning(),
+            false => fork_gate::begin(TIMEOUT),
+        });
+        if slot::has_chunk(0) && !signal_exclusion::is_in_sandbox() {
+            signal_exclusion::add(Reason::Fork);
+        }
+        fork_timers::arm();
+    });
 }
 
 unsafe extern "C" fn in_parent() {
     if is_outermost() {
-        disabled::contained(follow_in_parent);
+        disabled::contained(|| {
+            fork_timers::disarm();
+            if KEEPS_OUT.replace(false) {
+                fork_gate::end();
+            }
+            signal_exclusion::remove(Reason::Fork);
+        });
     }
-}
-
-fn follow_in_parent() {
-    fork_timers::disarm();
-    leave(1);
-    signal_exclusion::remove(Reason::Fork);
 }
 
 unsafe extern "C" fn in_child() {
-    if is_outermost() {
-        disabled::contained(follow_in_child);
+    if !is_outermost() {
+        return;
     }
-}
-
-fn follow_in_child() {
-    KEEPS_OUT.set(0);
-    fork_gate::forget();
-    signal_exclusion::forget_after_fork();
-    slot::reset_after_fork();
-    thread_start::reset_after_fork();
-    interpreters::reset_after_fork();
-    agent_threads::forget_after_fork();
-    mappings::inherit();
-    // SAFETY: null; the old ones are leaked with their owners.
-    unsafe {
-        published::publish(std::ptr::null_mut());
-        published::interpreter::publish(std::ptr::null_mut());
-    }
-    // In a sandbox there will be no agent, and not even these calls may be allowed.
-    if !signal_exclusion::is_in_sandbox() {
-        jit::inherit(memory::process_id() as u32);
-        memory::set_process(process::pid() as i32);
-        signal_exclusion::inherit();
-    }
-    // A handler for crashes may have hardly any stack left there; its child executes a debugger.
-    let has_stack = signal_exclusion::is_in_sandbox() || !is_on_alternate_stack();
-    lifecycle::restart_in_child(has_stack && IN_CHILD.get().is_none_or(|in_child| in_child()));
-}
-
-/// The thread has ended so many forks.
-fn leave(forks: u16) {
-    let ended = KEEPS_OUT.get().min(forks);
-    KEEPS_OUT.set(KEEPS_OUT.get() - ended);
-    fork_gate::end(ended.into());
-}
-
-/// The process ends, perhaps in a handler that has interrupted a fork of this thread.
-pub fn leave_all() {
-    if KEEPS_OUT.get() > 0 {
-        single_thread::say_several();
-        leave(u16::MAX);
-    }
+    disabled::contained(|| {
+        KEEPS_OUT.set(false);
+        fork_gate::forget();
+        signal_exclusion::forget_after_fork();
+        slot::reset_after_fork();
+        thread_start::reset_after_fork();
+        interpreters::reset_after_fork();
+        agent_threads::forget_after_fork();
+        mappings::inherit();
+        // SAFETY: null; the old ones are leaked with their owners.
+        unsafe {
+            published::publish(std::ptr::null_mut());
+            published::interpreter::publish(std::ptr::null_mut());
+        }
+        // In a sandbox there will be no agent, and not even these calls may be allowed.
+        if !signal_exclusion::is_in_sandbox() {
+            jit::inherit(memory::process_id() as u32);
+            memory::set_process(process::pid() as i32);
+            signal_exclusion::inherit();
+        }
+        // A handler for crashes may have hardly any stack left; its child executes a debugger.
+        let has_stack = signal_exclusion::is_in_sandbox() || !is_on_alternate_stack();
+        lifecycle::restart_in_child(has_stack && IN_CHILD.get().is_none_or(|in_child| in_child()));
+    });
 }
 
 /// Leaves a handler. Returns whether it was the outermost one.

@@ -1,14 +1,8 @@
 //! Threads of the agent's own, and how they are scheduled.
 
-use crate::fork_gate::AgentInside;
-use crate::single_thread;
 use std::ffi::c_void;
 use std::io;
 use std::panic::AssertUnwindSafe;
-use std::time::Duration;
-
-/// How long a new thread waits for threads of the host that fork.
-const AT_MOST: Duration = Duration::from_secs(1);
 
 /// What a thread does.
 pub type Body = Box<dyn FnOnce() + Send>;
@@ -40,13 +34,7 @@ pub fn start(stack_bytes: usize, body: Body) -> Result<(), (io::Error, Body)> {
         libc::pthread_attr_setstacksize(&mut attributes, stack_bytes);
         libc::pthread_attr_setdetachstate(&mut attributes, libc::PTHREAD_CREATE_DETACHED);
         let mut thread = std::mem::zeroed();
-        let inside = AgentInside::enter(AT_MOST);
-        if inside.is_none() {
-            single_thread::say_several();
-        }
-        let make = || libc::pthread_create(&mut thread, &attributes, run, body.cast());
-        let error = single_thread::watching(make);
-        drop(inside);
+        let error = libc::pthread_create(&mut thread, &attributes, run, body.cast());
         libc::pthread_attr_destroy(&mut attributes);
         error
     };
