@@ -24,7 +24,7 @@ fn fault(stack: &Stack, how: &str) -> Option<String> {
     let ruby: Vec<&Frame> = stack.ruby().collect();
     let root = &ruby[0].name;
     // The thread that waits for the end, as it begins.
-    if ruby.len() == 1 && root == "block in <main>" {
+    if root == "block in <main>" && ruby.iter().skip(1).all(|frame| frame.name == "IO#read") {
         return None;
     }
     let is_root = root == "<main>"
