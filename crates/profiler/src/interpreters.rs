@@ -221,7 +221,7 @@ impl Interpreters {
             let mut interpreted = Interpreted::default();
             if room.chain.end() != End::NotAsked {
                 reading.remember(tid, room.thread_pointer.load(Relaxed));
-                interpreted = reading.take_answer(room, counters);
+                interpreted = reading.take_answer(tid, room, counters);
             }
             reading.with_compiled(interpreted, words)
         })

@@ -11,13 +11,17 @@ use swipr_unwind::memory::guarded_copy_or_file;
 use swipr_unwind::system_call::{IoVec, process_vm_readv, process_vm_readv_many, thread_id};
 
 /// Bytes of a block: a page at most, which can be read, or not.
-const BLOCK: usize = 2048;
+const BLOCK: usize = 1024;
 /// Blocks that are kept.
-const BLOCKS: usize = 64;
+const BLOCKS: usize = 128;
 /// Blocks that one walk may read: its time is bounded by this.
 const MAX_READS: usize = 640;
 /// Places that are read by one system call.
 pub(crate) const BATCH: usize = 16;
+
+/// What is shorter than a block is found by the lines of memory in which it lies, of so many bytes.
+const LINE: u64 = 64;
+const LINES: usize = 2048;
 
 /// Room for what one walk reads at a time; zeroed memory is valid.
 #[derive(Debug)]
@@ -25,6 +29,10 @@ pub(crate) const BATCH: usize = 16;
 pub struct Blocks {
     bytes: [[u8; BLOCK]; BLOCKS],
     places: [ReadPlace; BLOCKS],
+    /// In which block a line was kept last, and a whole block of memory, by their addresses. What
+    /// another one was written over is read again.
+    of_line: [u8; LINES],
+    of_block: [u8; BLOCKS],
 }
 
 /// What a block holds.
@@ -73,10 +81,10 @@ impl<'b> BlockMemory<'b> {
         self.read_many(places.map(|place| (place.address, place.length as usize)));
     }
 
-    /// Keeps what this walk needed for the next one.
+    /// Keeps what this walk needed for the next one, but for what it has read together.
     pub fn learn(&self, guess: &mut Guess) {
         let read = self.blocks.places.iter().take(self.filled());
-        let needed = read.filter(|place| place.is_needed);
+        let needed = read.filter(|place| place.is_needed && place.length as usize == BLOCK);
         let (last, count) = (guess.places, guess.count as usize);
         guess.count = 0;
         for (kept, place) in guess.places.iter_mut().zip(needed) {
@@ -111,6 +119,34 @@ impl<'b> BlockMemory<'b> {
         self.reads.min(BLOCKS)
     }
 
+    /// Where something from `address` on is kept.
+    fn place_of(&self, address: u64) -> Option<usize> {
+        let of_line = self.blocks.of_line.get((address / LINE) as usize % LINES);
+        let of_block = self.blocks.of_block.get((address / BLOCK as u64) as usize % BLOCKS);
+        let kept = of_line.into_iter().chain(of_block).map(|&at| usize::from(at));
+        kept.into_iter().find(|&at| self.known(at, address).is_some())
+    }
+
+    /// Has the block with this number hold what was read there.
+    fn keep(&mut self, at: usize, place: ReadPlace) {
+        let last = place.address.saturating_add(u64::from(place.length)).saturating_sub(1);
+        let is_block = place.length as usize == BLOCK;
+        let (bytes, index) = match is_block {
+            true => (BLOCK as u64, self.blocks.of_block.as_mut_slice()),
+            false => (LINE, self.blocks.of_line.as_mut_slice()),
+        };
+        let count = index.len();
+        for number in place.address / bytes..=last / bytes {
+            if let Some(kept) = index.get_mut(number as usize % count) {
+                *kept = at as u8;
+            }
+        }
+        if let Some(kept) = self.blocks.places.get_mut(at) {
+            *kept = place;
+        }
+        self.reads += 1;
+    }
+
     /// What was read from `address` on.
     fn known(&self, at: usize, address: u64) -> Option<&[u8]> {
         let place = self.blocks.places.get(at).filter(|_| at < self.filled())?;
@@ -126,8 +162,7 @@ impl<'b> BlockMemory<'b> {
             core::mem::swap(&mut self.last, &mut self.before);
         }
         if self.known(self.last, address).is_none() {
-            let known = (0..self.filled()).find(|&at| self.known(at, address).is_some());
-            self.last = match known {
+            self.last = match self.place_of(address) {
                 Some(at) => at,
                 None => self.read(address - address % BLOCK as u64)?,
             };
@@ -141,14 +176,13 @@ impl<'b> BlockMemory<'b> {
             return None;
         }
         let at = self.reads % BLOCKS;
-        let (place, bytes) = (self.blocks.places.get_mut(at)?, self.blocks.bytes.get_mut(at)?);
+        let bytes = self.blocks.bytes.get_mut(at)?;
         let read = match self.memory_file {
             -1 => process_vm_readv(self.tid, address, bytes).unwrap_or(0),
             file => guarded_copy_or_file(address, bytes, file),
         };
         let length = if read == BLOCK { BLOCK as u32 } else { 0 };
-        *place = ReadPlace { address, length, ..ReadPlace::default() };
-        self.reads += 1;
+        self.keep(at, ReadPlace { address, length, ..ReadPlace::default() });
         (read == BLOCK).then_some(at)
     }
 
@@ -164,31 +198,44 @@ impl<'b> BlockMemory<'b> {
         for (address, length) in places {
             let length = length.min(BLOCK);
             let is_enough = |known: &[u8]| known.len() >= length;
-            let is_known = (0..self.filled()).any(|at| self.known(at, address).is_some_and(is_enough));
+            let known = self.place_of(address).and_then(|at| self.known(at, address));
+            let is_known = known.is_some_and(is_enough);
             let is_listed = list.iter().take(count).any(|place| place.base as u64 == address);
             if let Some(place) = list.get_mut(count).filter(|_| !is_known && !is_listed) {
                 *place = IoVec { base: address as usize, length };
                 count += 1;
             }
         }
+        let mut list = list.get(..count).filter(|_| count > 1).unwrap_or_default();
+        while let Some((part, rest)) = list.split_at_checked(list.len().min(BLOCKS - self.reads % BLOCKS))
+            && !part.is_empty()
+            && self.read_part(part)
+        {
+            list = rest;
+        }
+    }
+
+    /// Reads these places into as many free blocks; whether all could be read.
+    fn read_part(&mut self, list: &[IoVec]) -> bool {
         let at = self.reads % BLOCKS;
-        let count = count.min(BLOCKS - at).min(self.most.saturating_sub(self.reads));
-        let Some(list) = list.get(..count).filter(|_| count > 1) else { return };
-        let Some(free) = self.blocks.bytes.get_mut(at..at + count) else { return };
+        let free = self.blocks.bytes.get_mut(at..at + list.len());
+        let Some(free) = free.filter(|_| list.len() <= self.most.saturating_sub(self.reads)) else {
+            return false;
+        };
         let mut into = [IoVec { base: 0, length: 0 }; BATCH];
         for ((into, block), from) in into.iter_mut().zip(free).zip(list) {
             *into = IoVec { base: block.as_mut_ptr() as usize, length: from.length };
         }
+        let into = into.get(..list.len()).unwrap_or_default();
         // SAFETY: blocks of this memory, each at least as long.
-        let read = unsafe { process_vm_readv_many(self.tid, list, into.get(..count).unwrap_or_default()) };
-        let mut left = read.unwrap_or(0);
-        for (known, place) in self.blocks.places.iter_mut().skip(at).zip(list) {
-            let Some(rest) = left.checked_sub(place.length) else { break };
-            *known =
-                ReadPlace { address: place.base as u64, length: place.length as u32, ..ReadPlace::default() };
-            self.reads += 1;
+        let mut left = unsafe { process_vm_readv_many(self.tid, list, into) }.unwrap_or(0);
+        for (at, place) in (at..).zip(list) {
+            let Some(rest) = left.checked_sub(place.length) else { return false };
+            let (address, length) = (place.base as u64, place.length as u32);
+            self.keep(at, ReadPlace { address, length, ..ReadPlace::default() });
             left = rest;
         }
+        true
     }
 
     /// Copies from `address` on; `None`: not all can be read.
@@ -234,7 +281,7 @@ impl<'b> BlockMemory<'b> {
 
     /// The eight bytes at `address`, if they were read before.
     pub fn known_word(&self, address: u64) -> Option<u64> {
-        let known = (0..self.filled()).find_map(|at| self.known(at, address));
+        let known = self.known(self.place_of(address)?, address);
         known?.first_chunk().map(|word| u64::from_ne_bytes(*word))
     }
 

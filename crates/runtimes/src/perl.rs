@@ -18,6 +18,7 @@ pub use layout::{Ops, PerlLayout, PerlRow, Returns, Threads};
 use names::Callee;
 pub use rows::ROWS;
 use segments::Mark;
+use swipr_unwind::memory::process_id;
 
 /// Contexts that are looked at, in all stacks.
 const MAX_STEPS: usize = 16 * 1024;
@@ -54,8 +55,19 @@ pub fn walk(
         Some(interpreter) => {
             let compiling = interpreter.wrapping_add(layout.compiling);
             let pc = thread.pc;
-            let mut walk =
-                PerlWalk { layout, memory, known, chain, pc, compiling, line: 0, returns: 0, steps: 0 };
+            let is_first = thread.tid as i32 == process_id();
+            let mut walk = PerlWalk {
+                layout,
+                memory,
+                known,
+                chain,
+                pc,
+                compiling,
+                is_first,
+                line: 0,
+                returns: 0,
+                steps: 0,
+            };
             let end = walk.follow(interpreter);
             end.unwrap_or_else(|end| if walk.memory.is_used_up() { End::Full } else { end })
         }
@@ -79,6 +91,8 @@ struct PerlWalk<'w, 'p, 'k> {
     pc: u64,
     /// The COP of what is compiled.
     compiling: u64,
+    /// The thread is the process's first: it recognises subs that it has met in earlier walks.
+    is_first: bool,
 }
 
 impl PerlWalk<'_, '_, '_> {
@@ -135,7 +149,7 @@ impl PerlWalk<'_, '_, '_> {
         for number in (0..=last).rev() {
             self.steps += 1;
             if (last - number) % BATCH as i32 == 0 {
-                self.read_lines((0..=number).rev().map(context_of));
+                self.read_ahead((0..=number).rev().map(context_of));
             }
             let context = context_of(number);
             let at = context.wrapping_add(row.context_type.into());
@@ -166,16 +180,24 @@ impl PerlWalk<'_, '_, '_> {
         Ok(true)
     }
 
-    /// Reads at once the lines from which the first of these contexts were entered.
-    fn read_lines(&mut self, contexts: impl Iterator<Item = u64>) {
-        let (mut lines, mut count) = ([0; BATCH], 0);
-        for (line, context) in lines.iter_mut().zip(contexts) {
-            let Ok(found) = self.word(context, self.layout.row.context_line) else { break };
-            (*line, count) = (found, count + 1);
+    /// Reads at once the lines from which the first of these contexts were entered, and their subs.
+    fn read_ahead(&mut self, contexts: impl Iterator<Item = u64>) {
+        let row = self.layout.row;
+        let (mut lines, mut codes) = ([0; BATCH], [0; BATCH]);
+        for ((line, code), context) in lines.iter_mut().zip(&mut codes).zip(contexts) {
+            *line = self.word(context, row.context_line).unwrap_or(0);
+            let kind = self.memory.byte(context.wrapping_add(row.context_type.into()));
+            if kind.is_some_and(|kind| kind & TYPE == row.is_sub) {
+                *code = self.word(context, row.sub_code).unwrap_or(0);
+            }
         }
-        let (from, length) = self.layout.row.line_bytes();
-        let lines = lines.iter().take(count).filter(|line| **line != 0);
-        self.memory.prefetch(lines.map(|line| line.wrapping_add(from)), length);
+        let (from, length) = row.line_bytes();
+        let some = |address: &u64| *address != 0;
+        self.memory.prefetch(lines.into_iter().filter(some).map(|line| line.wrapping_add(from)), length);
+        self.memory.prefetch(codes.into_iter().filter(some), usize::from(row.value_flags) + 4);
+        let bodies = codes.map(|code| if code == 0 { 0 } else { self.word(code, 0).unwrap_or(0) });
+        let at = |body: u64| body.wrapping_add(row.code_name.into());
+        self.memory.prefetch(bodies.into_iter().filter(some).map(at), size_of::<u64>());
     }
 
     /// The op at which the caller continues when a sub or an eval returns; 0: C code has called it.

@@ -7,7 +7,7 @@
 mod rows;
 mod threads;
 
-use crate::blocks::BlockMemory;
+use crate::blocks::{BATCH, BlockMemory};
 use crate::content::{HEAD, Piece, keep_with_line_in_frame, put};
 use crate::known::KnownKeys;
 use crate::python::ThreadKey;
@@ -17,6 +17,8 @@ pub use threads::PhpThreads;
 
 /// Frames that are followed.
 const MAX_STEPS: usize = 8192;
+/// Bytes of a string that are read with its length.
+const STRING_BYTES: usize = 96;
 /// Names of classes and of functions are kept up to this length in bytes, paths up to the other.
 const MAX_NAME: u64 = 256;
 const MAX_FILE: u64 = 1024;
@@ -124,7 +126,10 @@ impl PhpWalk<'_, '_, '_> {
 
     fn follow(&mut self, globals: u64) -> Result<End, End> {
         let mut frame = self.word(globals, self.row.current_frame)?;
-        for _ in 0..MAX_STEPS {
+        for step in 0..MAX_STEPS {
+            if step.is_multiple_of(BATCH) {
+                self.read_ahead(frame);
+            }
             if frame == 0 {
                 // A generator that is just resumed or left is not linked to who resumed it.
                 let outermost = self.chain.frames().last();
@@ -146,6 +151,35 @@ impl PhpWalk<'_, '_, '_> {
             frame = previous;
         }
         Ok(End::Full)
+    }
+
+    /// Reads at once what the next frames need: their functions, and of those that are new in this
+    /// walk what they are called. What cannot be read is missed later.
+    fn read_ahead(&mut self, mut frame: u64) {
+        let row = self.row;
+        let (mut functions, mut ops) = ([0; BATCH], [0; BATCH]);
+        for (function, op) in functions.iter_mut().zip(&mut ops) {
+            if frame == 0 {
+                break;
+            }
+            *function = self.word(frame, row.frame_function).unwrap_or(0);
+            *op = self.word(frame, row.frame_op).unwrap_or(0);
+            frame = self.word(frame, row.frame_previous).unwrap_or(0);
+        }
+        let some = |address: &u64| *address != 0;
+        let bytes = row.function_line.max(row.function_file).max(row.function_ops) + 8;
+        self.memory.prefetch(functions.into_iter().filter(some), bytes.into());
+        let lines = ops.into_iter().filter(some).map(|op| op.wrapping_add(row.op_line.into()));
+        self.memory.prefetch(lines, size_of::<u32>());
+        let new = functions.map(|of| if self.chain.met(of).is_some() { 0 } else { of });
+        let mut pointers =
+            |of: [u64; BATCH], at: u16| of.map(|of| if of == 0 { 0 } else { self.word(of, at).unwrap_or(0) });
+        let names = pointers(new, row.function_name);
+        let files = pointers(new, row.function_file);
+        let classes = pointers(new, row.function_class);
+        self.memory.prefetch(names.into_iter().filter(some), STRING_BYTES);
+        self.memory.prefetch(files.into_iter().filter(some), STRING_BYTES);
+        self.memory.prefetch(classes.into_iter().filter(some), usize::from(row.class_name) + 8);
     }
 
     /// Whether a fiber begins here: a function of C that has no name links it to who resumed it.

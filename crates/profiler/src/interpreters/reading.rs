@@ -20,6 +20,7 @@ use swipr_runtimes::room::{End, Room};
 use swipr_runtimes::runtime::Runtime;
 use swipr_unwind::frame_runs::NativeFrames;
 use swipr_unwind::frames::EXACT;
+use swipr_unwind::memory::process_id;
 
 /// Places for known functions and their fingerprints: at the beginning, and at most for these.
 const PLACES: usize = 4096;
@@ -227,11 +228,12 @@ impl Reading {
         Interpreted { frames, ..interpreted }
     }
 
-    /// The same of a room that a handler has left: the thread stood still, so handlers may
-    /// recognise its functions by what it has remembered.
-    pub fn take_answer(&mut self, room: &Room, counters: &AgentCounters) -> Interpreted {
+    /// The same of a room that the handler of that thread has left: it stood still, so handlers may
+    /// recognise its functions by what it has remembered, if it is the process's first.
+    pub fn take_answer(&mut self, tid: u32, room: &Room, counters: &AgentCounters) -> Interpreted {
         let interpreted = self.take(room, counters);
-        if matches!(self.runtime, Runtime::Perl(_)) && !interpreted.frames.is_empty() {
+        let is_first = tid as i32 == process_id();
+        if is_first && matches!(self.runtime, Runtime::Perl(_)) && !interpreted.frames.is_empty() {
             for (fingerprint, key) in room.chain.remembered() {
                 let known = self.publication.known().filter(|known| known.key_of(fingerprint) != Some(key));
                 if known.is_some_and(|known| known.has(key) && known.add_fingerprint(fingerprint, key)) {

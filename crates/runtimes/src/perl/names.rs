@@ -42,8 +42,9 @@ impl PerlWalk<'_, '_, '_> {
             Callee::Eval => 1,
             Callee::Sub(code) => code,
         };
-        let fingerprint = self.fingerprint_of(code)?;
-        let known = self.known.key_of(fingerprint).map(|key| Frame { key, ..Frame::default() });
+        let fingerprint = self.fingerprint_of(callee, code)?;
+        let key = if self.is_first { self.known.key_of(fingerprint) } else { None };
+        let known = key.map(|key| Frame { key, ..Frame::default() });
         let function = match known.or_else(|| self.chain.met(fingerprint)) {
             Some(function) => function,
             None => {
@@ -60,13 +61,22 @@ impl PerlWalk<'_, '_, '_> {
     }
 
     /// What a frame of this code at the current line is recognised by, before its name is read: the
-    /// line's COP has the number of its compilation (`cop_seq`), which no other has.
-    fn fingerprint_of(&mut self, code: u64) -> Result<u64, End> {
+    /// line's COP has the number of its compilation (`cop_seq`), which no other of the interpreter
+    /// has. New threads count from where the one that made them was. A sub may be given another
+    /// name later: it has another glob then.
+    fn fingerprint_of(&mut self, callee: Callee, code: u64) -> Result<u64, End> {
         let mut bytes = [0; 64];
         let (from, length) = self.layout.row.line_bytes();
         let bytes = bytes.get_mut(..length).ok_or(End::Inconsistent)?;
         self.memory.copy(self.line.wrapping_add(from), bytes).ok_or(End::Unreadable)?;
-        Ok(hash([code, self.line, hash_of(bytes)]))
+        let named = match callee {
+            Callee::Sub(code) => {
+                let body = self.word(code, 0)?;
+                self.word(body, self.layout.row.code_name)?
+            }
+            Callee::Root | Callee::Eval => 0,
+        };
+        Ok(hash([code, named, self.line, hash_of(bytes)]))
     }
 
     /// Its key, and its content if that is not known; whether all code from there has this name.
