@@ -62,10 +62,17 @@ pub fn of_tid_by(memory_file: i32) -> Option<u64> {
     let mut bytes = [0; SEARCHED];
     // SAFETY: asks for a value that this thread has.
     let read = guarded_copy_or_file(unsafe { libc::pthread_self() }, &mut bytes, memory_file);
-    let mut numbers = bytes.get(..read)?.as_chunks::<4>().0.iter();
-    let is_tid = |bytes: &[u8; 4]| u32::from_ne_bytes(*bytes) == process::tid();
-    let at = numbers.position(is_tid)?;
-    (!numbers.any(is_tid)).then_some(4 * at as u64)
+    find_tid(bytes.get(..read)?, process::tid())
+}
+
+/// Where the id is in these bytes; `None`: in none, or several places. It follows pointers. The
+/// second half of a word may be that of an address: of a program at 0x55d4…, the thread 21972 has
+/// its id in each.
+fn find_tid(bytes: &[u8], tid: u32) -> Option<u64> {
+    let mut words = bytes.as_chunks::<8>().0.iter().map(|word| word.first_chunk::<4>());
+    let is_tid = |bytes: Option<&[u8; 4]>| bytes.is_some_and(|bytes| u32::from_ne_bytes(*bytes) == tid);
+    let at = words.position(is_tid)?;
+    (!words.any(is_tid)).then_some(8 * at as u64)
 }
 
 /// From there to the lower end of a thread's stack, its length, and that of the guard at its lower
@@ -112,6 +119,14 @@ mod tests {
             of_tid()
         };
         assert_eq!(own(), std::thread::spawn(own).join().unwrap());
+    }
+
+    /// Regression: the id was not found in one process of some hundreds.
+    #[test]
+    fn an_id_that_is_half_of_an_address_is_found() {
+        let words = [0x55d4_1234_5678_u64, 21972, 0x55d4_8765_4321];
+        let bytes: Vec<u8> = words.into_iter().flat_map(u64::to_ne_bytes).collect();
+        assert_eq!(find_tid(&bytes, 21972), Some(8));
     }
 
     #[test]
