@@ -227,6 +227,9 @@ impl<'b> BlockMemory<'b> {
             *into = IoVec { base: block.as_mut_ptr() as usize, length: from.length };
         }
         let into = into.get(..list.len()).unwrap_or_default();
+        // What is there is written over, also where not all can be read.
+        let places = self.blocks.places.iter_mut().skip(at).take(list.len());
+        places.for_each(|place| *place = ReadPlace::default());
         // SAFETY: blocks of this memory, each at least as long.
         let mut left = unsafe { process_vm_readv_many(self.tid, list, into) }.unwrap_or(0);
         for (at, place) in (at..).zip(list) {

@@ -21,6 +21,48 @@ fn what_spans_blocks_is_read_whole_and_each_block_once() {
     assert!(memory.reads <= 17, "{}", memory.reads);
 }
 
+/// What another place was written over is not known any more, and what could not be read never was.
+#[test]
+fn each_word_is_the_one_that_is_there_whatever_was_read_before() {
+    const PAGE: usize = 4096;
+    let random = |at: usize| crate::hash::hash([at as u64]) as usize;
+    // SAFETY: new memory, of which the last page becomes unreadable.
+    let data = unsafe {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        let data =
+            libc::mmap(std::ptr::null_mut(), 65 * PAGE, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+        libc::mprotect(data.byte_add(64 * PAGE), PAGE, libc::PROT_NONE);
+        std::slice::from_raw_parts_mut(data.cast::<u64>(), 64 * PAGE / 8)
+    };
+    let start = data.as_ptr() as u64;
+    let mut blocks = zeroed();
+    for walk in 0..50 {
+        data.iter_mut().enumerate().for_each(|(at, word)| *word = (random(at) ^ walk) as u64);
+        let mut memory = BlockMemory::new(&mut blocks, -1);
+        memory.allow(4000);
+        for step in 0..200 {
+            let any = |of: usize| random((walk * 200 + step) * 32 + of);
+            // The last places are near the end, and some lie across it.
+            let place = |of: usize| match any(of) % 5 {
+                0 => (64 * PAGE - any(of) % 512 * 8) as u64,
+                _ => (any(of) % (64 * PAGE)) as u64,
+            };
+            memory.read_many((0..16).map(|of| (start + place(of), 8 + any(of + 16) % 400)));
+            let at = any(31) % data.len();
+            if let Some(word) = memory.word(start + 8 * at as u64) {
+                assert_eq!(word, data[at], "walk {walk}, step {step}");
+            }
+            for at in (0..16).map(|of| place(of) as usize / 8).filter(|&at| at < data.len()) {
+                if let Some(word) = memory.known_word(start + 8 * at as u64) {
+                    assert_eq!(word, data[at], "walk {walk}, step {step}, {at}");
+                }
+            }
+        }
+    }
+    // SAFETY: mapped above, and not used any more.
+    unsafe { libc::munmap(data.as_mut_ptr().cast(), 65 * PAGE) };
+}
+
 #[test]
 fn a_walk_begins_with_what_the_last_two_of_the_thread_needed() {
     let data = vec![7u8; 64 * BLOCK];
