@@ -77,7 +77,8 @@ impl Recording {
     pub fn parse(text: &str, stats: &str) -> Result<Self, String> {
         let is_perf = text.starts_with('#') || text.contains("\n\t");
         let samples = if is_perf { perf(text)? } else { folded(text)? };
-        let is_unseen = |sample: &Sample| sample.frames.iter().any(|frame| frame.name == "[not sampled]");
+        let is_unseen =
+            |sample: &Sample| sample.frames.iter().any(|frame| frame.name.starts_with("[not sampled"));
         let (unseen, samples): (Vec<_>, Vec<_>) = samples.into_iter().partition(is_unseen);
         Ok(Self {
             samples,

@@ -55,7 +55,7 @@ pub fn walk(
         Some(interpreter) => {
             let compiling = interpreter.wrapping_add(layout.compiling);
             let pc = thread.pc;
-            let is_first = thread.tid as i32 == process_id();
+            let is_first = layout.is_program && thread.tid as i32 == process_id();
             let mut walk = PerlWalk {
                 layout,
                 memory,
@@ -91,7 +91,7 @@ struct PerlWalk<'w, 'p, 'k> {
     pc: u64,
     /// The COP of what is compiled.
     compiling: u64,
-    /// The thread is the process's first: it recognises subs that it has met in earlier walks.
+    /// It is the first thread of perl itself: subs are recognised that were met in earlier walks.
     is_first: bool,
 }
 

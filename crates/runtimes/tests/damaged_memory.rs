@@ -74,6 +74,7 @@ fn runtimes(begin: u64) -> Vec<Runtime> {
             entering: all,
             object: all,
             ops,
+            is_program: true,
         })
     });
     let threads = PhpThreads { table: begin, storage: 0, globals: 64, tid_in_block: Some(16) };

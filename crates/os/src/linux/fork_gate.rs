@@ -7,10 +7,31 @@ use crate::locks::{spin, wait_within};
 use std::sync::atomic::{AtomicU32, Ordering::*};
 use std::time::Duration;
 
-/// A thread of the agent is inside, or wants to be; and how many threads fork.
+/// How many threads fork; or that a thread of the agent is inside. And that one wants to be.
+struct Gate(AtomicU32);
+
 const AGENT: u32 = 1 << 31;
+/// One that takes longer was left by longjmp(3), in a fork handler of the program's.
+const LONGEST_FORK: Duration = Duration::from_secs(60);
 const WANTED: u32 = 1 << 30;
-static INSIDE: AtomicU32 = AtomicU32::new(0);
+
+static GATE: Gate = Gate(AtomicU32::new(0));
+
+impl Gate {
+    /// A thread of the agent is inside, if nobody else is. Else new forks wait, or there would
+    /// always be one.
+    fn enter(&self) -> Option<()> {
+        let is_free = self.0.fetch_or(WANTED, Relaxed) & !WANTED == 0;
+        let entered = is_free && self.0.compare_exchange(WANTED, AGENT, Acquire, Relaxed).is_ok();
+        entered.then_some(())
+    }
+
+    /// One more thread forks, if no thread of the agent is inside or wants to be.
+    fn begin(&self) -> Option<()> {
+        let more = |inside: u32| (inside & (AGENT | WANTED) == 0).then_some(inside + 1);
+        self.0.fetch_update(Acquire, Relaxed, more).ok().map(|_| ())
+    }
+}
 
 /// A thread of the agent is in the loader.
 #[derive(Debug)]
@@ -18,51 +39,42 @@ pub struct AgentInside(());
 
 impl AgentInside {
     /// Waits for forks, and for threads of the agent. `None`: it is off, and one of its threads has
-    /// ended inside.
+    /// ended inside, or a fork does not end.
     pub fn enter() -> Option<AgentInside> {
-        let entered = wait_within(Duration::MAX, || {
-            // New forks wait, or there would always be one.
-            let is_free = INSIDE.fetch_or(WANTED, Relaxed) & !WANTED == 0;
-            is_free.then(|| INSIDE.compare_exchange(WANTED, AGENT, Acquire, Relaxed).ok()).flatten()
-        });
+        let entered = wait_within(LONGEST_FORK, || GATE.enter());
         if entered.is_none() {
-            INSIDE.fetch_and(!WANTED, Relaxed);
+            GATE.0.fetch_and(AGENT, Relaxed);
         }
-        entered.map(|_| AgentInside(()))
+        entered.map(AgentInside)
     }
 }
 
 impl Drop for AgentInside {
     fn drop(&mut self) {
-        INSIDE.fetch_and(!AGENT, Release);
+        GATE.0.fetch_and(!AGENT, Release);
     }
 }
 
 /// The calling thread is about to fork. `false`: a thread of the agent did not come out in time:
 /// the caller itself keeps it there, or it ended there.
 pub fn begin(at_most: Duration) -> bool {
-    wait_within(at_most, one_more).is_some()
+    wait_within(at_most, || GATE.begin()).is_some()
 }
 
 /// The same without a system call.
 pub fn begin_spinning() -> bool {
-    spin(one_more).is_some()
-}
-
-fn one_more() -> Option<u32> {
-    INSIDE
-        .fetch_update(Acquire, Relaxed, |inside| (inside & (AGENT | WANTED) == 0).then_some(inside + 1))
-        .ok()
+    spin(|| GATE.begin()).is_some()
 }
 
 /// In the parent, if [`begin`] has returned `true`.
 pub fn end() {
-    INSIDE.fetch_sub(1, Release);
+    let less = |inside: u32| (inside & !(AGENT | WANTED) > 0).then(|| inside - 1);
+    _ = GATE.0.fetch_update(Release, Relaxed, less);
 }
 
 /// In the child: nobody else is there.
 pub fn forget() {
-    INSIDE.store(0, Release);
+    GATE.0.store(0, Release);
 }
 
 #[cfg(test)]
@@ -71,14 +83,14 @@ mod tests {
 
     #[test]
     fn forks_wait_for_the_agents_threads_and_not_for_each_other() {
-        let inside = AgentInside::enter().unwrap();
-        assert!(!begin(Duration::from_millis(1)) && !begin_spinning());
-        drop(inside);
-        assert!(begin(Duration::MAX) && std::thread::spawn(|| begin(Duration::MAX)).join().unwrap());
-        let agent = std::thread::spawn(AgentInside::enter);
-        end();
-        assert!(!agent.is_finished());
-        end();
-        assert!(agent.join().unwrap().is_some());
+        let gate = Gate(AtomicU32::new(0));
+        assert!(gate.enter().is_some() && gate.begin().is_none() && gate.enter().is_none());
+        gate.0.fetch_and(!AGENT, Release);
+        assert!(gate.enter().is_some(), "it was wanted");
+        gate.0.store(0, Release);
+        assert!(gate.begin().is_some() && gate.begin().is_some());
+        assert!(gate.enter().is_none() && gate.begin().is_none(), "a new fork waits");
+        gate.0.fetch_sub(2, Release);
+        assert!(gate.enter().is_some());
     }
 }

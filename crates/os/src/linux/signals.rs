@@ -139,9 +139,21 @@ pub fn is_on_alternate_stack() -> bool {
     result == 0 && stack.ss_flags & libc::SS_ONSTACK != 0
 }
 
+/// What an instruction or a system call raises: blocked, it would end the process. A program may
+/// handle its own, as collectors do that protect memory, also in what fork(2) calls.
+const SYNCHRONOUS: [Signal; 6] =
+    [Signal::SIGSEGV, Signal::SIGBUS, Signal::SIGFPE, Signal::SIGILL, Signal::SIGTRAP, Signal::SIGSYS];
+
+/// On a thread of the agent: blocks those that its own instructions do not raise. The program may
+/// have blocked one and wait for it. A filter of the program's may have system calls trapped.
+pub fn block_synchronous() {
+    let mut synchronous = SigSet::from_iter(SYNCHRONOUS);
+    synchronous.remove(Signal::SIGSYS);
+    let _ = synchronous.thread_block();
+}
+
 /// Runs `body` with all signals blocked that can be. A thread that it starts never takes a signal
-/// that is meant for the host. But SIGSYS is raised by its own system calls, where a filter of the
-/// host's has them trapped: blocked, it would end the process.
+/// that is meant for the host.
 pub fn with_signals_blocked<T>(body: impl FnOnce() -> T) -> T {
     with_blocked(&[], body)
 }
@@ -156,7 +168,7 @@ pub fn with_handlers_blocked<T>(fork: impl FnOnce() -> T) -> T {
 
 fn with_blocked<T>(others: &[Option<Signal>], body: impl FnOnce() -> T) -> T {
     let mut all = SigSet::all();
-    others.iter().flatten().chain([&Signal::SIGSYS]).for_each(|signal| all.remove(*signal));
+    others.iter().flatten().chain(&SYNCHRONOUS).for_each(|signal| all.remove(*signal));
     let before = all.thread_swap_mask(SigmaskHow::SIG_BLOCK);
     let result = body();
     let _ = before.and_then(|before| before.thread_set_mask());

@@ -47,6 +47,8 @@ pub fn find(exported: &Exported, evaluator: Range<u64>, object: Range<u64>) -> R
             (variables, row.compiling.into(), Some(threads))
         }
     };
+    let program = std::fs::read_link("/proc/self/exe").unwrap_or_default();
+    let is_program = program.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"perl"));
     let layout = PerlLayout {
         row,
         variables,
@@ -55,6 +57,7 @@ pub fn find(exported: &Exported, evaluator: Range<u64>, object: Range<u64>) -> R
         entering: exported.find("Perl_pp_entersub").map_or((0, 0), |code| (code.start, code.end)),
         object: (object.start, object.end),
         ops: ops(find("PL_op_name")?, exported).ok_or_else(|| NotRead::unknown_version(&name))?,
+        is_program,
     };
     let code = RuntimeCode {
         evaluator,

@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use swipr_runtimes::blocks::{BlockMemory, Blocks};
 use swipr_runtimes::known::KnownKeys;
 use swipr_runtimes::merge::RuntimeCode;
+use swipr_runtimes::perl::PerlLayout;
 use swipr_runtimes::php::{PhpGlobals, PhpLayout};
 use swipr_runtimes::python::{ThreadKey, thread_name};
 use swipr_runtimes::room::{End, Room};
@@ -233,7 +234,8 @@ impl Reading {
     pub fn take_answer(&mut self, tid: u32, room: &Room, counters: &AgentCounters) -> Interpreted {
         let interpreted = self.take(room, counters);
         let is_first = tid as i32 == process_id();
-        if is_first && matches!(self.runtime, Runtime::Perl(_)) && !interpreted.frames.is_empty() {
+        let is_perl = matches!(self.runtime, Runtime::Perl(PerlLayout { is_program: true, .. }));
+        if is_first && is_perl && !interpreted.frames.is_empty() {
             for (fingerprint, key) in room.chain.remembered() {
                 let known = self.publication.known().filter(|known| known.key_of(fingerprint) != Some(key));
                 if known.is_some_and(|known| known.has(key) && known.add_fingerprint(fingerprint, key)) {

@@ -101,6 +101,8 @@ pub struct PerlLayout {
     pub object: (u64, u64),
     /// The numbers of some ops.
     pub ops: Ops,
+    /// The program is perl itself: its first thread has one interpreter, from begin to end.
+    pub is_program: bool,
 }
 
 /// The numbers of ops, which differ in each version.

@@ -1,5 +1,6 @@
 //! Threads of the agent's own, and how they are scheduled.
 
+use crate::signals;
 use std::ffi::c_void;
 use std::io;
 use std::panic::AssertUnwindSafe;
@@ -9,6 +10,7 @@ pub type Body = Box<dyn FnOnce() + Send>;
 
 /// The first function of the agent's threads.
 extern "C" fn run(body: *mut c_void) -> *mut c_void {
+    signals::block_synchronous();
     // SAFETY: what `start` gave away.
     let body = unsafe { Box::from_raw(body.cast::<Body>()) };
     // A panic must not unwind into the C library.
