@@ -37,7 +37,7 @@ pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::
     let is_in_sandbox = signal_exclusion::is_in_sandbox();
     let is_given = !new.is_null()
         && (is_in_sandbox || !is_unreadable(new as u64, size_of::<libc::stack_t>()))
-        && !lifecycle::is_child_in_parents_memory();
+        && !lifecycle::is_unseen_child();
     // SAFETY: the caller gives null or a stack_t; a signal stack's size is nothing that another
     // thread changes meanwhile.
     let asked_for = is_given.then(|| unsafe { *new });

@@ -117,7 +117,7 @@ fn seccomp_as(operation: c_uint, flags: c_ulong, call: impl FnOnce() -> c_long) 
     if !sets {
         return call();
     }
-    if flags & libc::SECCOMP_FILTER_FLAG_TSYNC == 0 || lifecycle::is_child_in_parents_memory() {
+    if flags & libc::SECCOMP_FILTER_FLAG_TSYNC == 0 || lifecycle::is_unseen_child() {
         return kept_out(Reason::Sandbox, call);
     }
     let paused = quietly(lifecycle::pause);
@@ -134,7 +134,7 @@ fn seccomp_as(operation: c_uint, flags: c_ulong, call: impl FnOnce() -> c_long) 
 
 /// The thread ends without the C library, so that no destructor runs.
 fn exit_as(call: impl FnOnce() -> c_long) -> c_long {
-    if !signal_exclusion::is_in_sandbox() && !lifecycle::is_child_in_parents_memory() {
+    if !signal_exclusion::is_in_sandbox() && !lifecycle::is_unseen_child() {
         quietly(last_thread::may_end_unseen);
     }
     call()
@@ -143,7 +143,7 @@ fn exit_as(call: impl FnOnce() -> c_long) -> c_long {
 /// Makes a call after which the calling thread may not even be allowed to return from a signal
 /// handler: it is excluded from signals before. The call fails if it returns less than 0.
 fn kept_out(reason: Reason, call: impl FnOnce() -> c_long) -> c_long {
-    if lifecycle::is_child_in_parents_memory() {
+    if lifecycle::is_unseen_child() {
         return call();
     }
     let is_new = quietly(|| signal_exclusion::add(reason));

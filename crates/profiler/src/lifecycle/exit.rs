@@ -70,9 +70,9 @@ pub fn is_agents_process() -> bool {
     !signal_exclusion::is_in_sandbox() && Instance::get().is_some_and(Instance::is_of_this_process)
 }
 
-/// Whether this is a child that shares its parent's memory, as by vfork(2): what the agent notes
-/// of its thread it would note of the parent's.
-pub fn is_child_in_parents_memory() -> bool {
+/// Whether this is a child that no fork handler has seen, as by vfork(2). It has no agent; and if
+/// it shares its parent's memory, what the agent notes of its thread it would note of the parent's.
+pub fn is_unseen_child() -> bool {
     !signal_exclusion::is_in_sandbox() && Instance::get().is_some_and(|own| !own.is_of_this_process())
 }
 
