@@ -174,7 +174,7 @@ impl Account {
     /// Adds what the window knows of the thread's rhythm to what earlier ones know. A thread that
     /// shares its CPU is preempted at kernel ticks. One that never blocks is hit whenever it is
     /// asked. That is no rhythm of their own.
-    fn compare(&mut self, [running_ns, waiting_ns, blocked_ns]: [u64; 3], few_ns: u64) {
+    fn learn_rhythm(&mut self, [running_ns, waiting_ns, blocked_ns]: [u64; 3], few_ns: u64) {
         let [expected, came] = [&mut self.expected, &mut self.came].map(|pair| std::mem::take(&mut pair[0]));
         if blocked_ns <= few_ns || waiting_ns > few_ns.max(running_ns / RUNS_LONGER) {
             (self.steps[0], self.phases[0]) = <_>::default();
@@ -208,7 +208,7 @@ impl Account {
     pub fn close(&mut self, mode: Mode, interval_ns: u64, ends: bool) -> Vec<Weighted> {
         let times_ns = self.times_ns();
         let few_ns = times_ns.iter().sum::<u64>() / NEGLIGIBLE_SHARE;
-        self.compare(times_ns, few_ns);
+        self.learn_rhythm(times_ns, few_ns);
         // A thread that had a rhythm and now computes has none.
         self.was_in_step = times_ns[2] > few_ns && self.is_regular();
         let kernel_ns = self.kernel_ns.min(times_ns[0]);
