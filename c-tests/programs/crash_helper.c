@@ -1,5 +1,6 @@
 /* A handler for crashes on an alternate stack of the usual size forks, to start a debugger. A signal that the program has blocked stays pending across
- * its fork. The hazards: the agent uses up that stack in the child, whose handler forks again, and so on; it has the signal taken by a thread of its own. */
+ * its fork. A fork handler writes to memory that is protected until its fault is handled, as collectors have it. The hazards: the agent uses up that
+ * stack in the child, whose handler forks again, and so on; it has the signal taken by a thread of its own; it blocks the fault's signal. */
 // cflags: -O2
 #include "host.h"
 #include <sys/mman.h>
@@ -12,6 +13,16 @@ static void fork_and_wait(void)
     if (child == 0)
         _exit(3);
     HOST_CHECK(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 3);
+}
+static char *barrier;
+static void on_barrier(int number)
+{
+    (void)number;
+    HOST_CHECK(mprotect(barrier, 4096, PROT_READ | PROT_WRITE) == 0);
+}
+static void touch(void)
+{
+    *(volatile char *)barrier = 1;
 }
 static void on_fault(int number)
 {
@@ -29,6 +40,10 @@ int main(void)
     host_begin();
     host_say("ready");
     host_wait_for_end();
+    barrier = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    HOST_CHECK(barrier != MAP_FAILED && signal(SIGSEGV, on_barrier) != SIG_ERR);
+    HOST_CHECK(pthread_atfork(touch, NULL, NULL) == 0);
+    fork_and_wait();
     sigset_t one;
     int number = 0;
     sigemptyset(&one);

@@ -4,6 +4,9 @@
 // cflags: -O2
 // libs: -lswipr
 #include "host.h"
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <swipr.h>
 
@@ -53,6 +56,20 @@ static void path_at_once(uint64_t unused)
     HOST_CHECK(strstr(path, own) != NULL);
 }
 
+/* Not what the filter forbids: the agent's threads have none. */
+static void record_in_a_sandbox(uint64_t unused)
+{
+    char path[512];
+    struct sock_filter filter[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog program = {.len = 1, .filter = filter};
+    (void)unused;
+    HOST_CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+    HOST_CHECK(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0);
+    snprintf(path, sizeof path, "%s/child-in-a-sandbox.folded", directory);
+    HOST_CHECK(swipr_record_to_file(path, "folded", 5, 2000) == SWIPR_RECORDING_FAILED);
+    HOST_CHECK(access(path, F_OK) != 0);
+}
+
 static void stop_at_once(uint64_t unused)
 {
     char path[256];
@@ -87,6 +104,7 @@ int main(int count, char **arguments)
     in_child(record_at_once, 0);
     in_child(path_at_once, 0);
     in_child(stop_at_once, 0);
+    in_child(record_in_a_sandbox, 0);
 
     /* The child knows nothing of a recording that its parent has begun. */
     snprintf(path, sizeof path, "%s/around.folded", directory);

@@ -2,29 +2,15 @@
  * calls with bad addresses fail with EFAULT. The hazards: the agent takes the parent for the one in the sandbox; it reads what the host has given. */
 // cflags: -O2
 // record: seconds=2&hz=200&mode=cpu
-// expect: every sample of burner has stack burner_main;burn
+// expect: every sample of burner has stack burner_main;work
 // expect: samples >= 40
-#include "host.h"
+#include "burner.h"
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-
-static volatile uint64_t sink;
-
-FRAME static void burn(void)
-{
-    while (!atomic_load_explicit(&host_ending, memory_order_relaxed))
-        sink++;
-}
-FRAME static void *burner_main(void *argument)
-{
-    burn();
-    NOT_A_TAIL_CALL();
-    return argument;
-}
 
 int main(void)
 {
@@ -42,7 +28,7 @@ int main(void)
     HOST_CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
     HOST_CHECK(sigaltstack((stack_t *)16, NULL) == -1 && errno == EFAULT);
     HOST_CHECK(syscall(SYS_capset, 16, 16) == -1 && errno == EFAULT);
-    pthread_t burner = host_thread("burner", burner_main, NULL);
+    pthread_t burner = burner_begin();
     host_say("ready");
     host_wait_for_end();
     pthread_join(burner, NULL);

@@ -85,9 +85,10 @@ unsafe fn submit(
     length: Length,
     stop: Arc<StopTime>,
 ) -> Result<Arc<Completion>, Failure> {
-    // The agent's threads may open what the caller's filter or policy forbids it to open.
+    // The agent's threads may open what the caller's filter forbids it to open, and the calls below
+    // may be forbidden, too.
     if signal_exclusion::is_in_sandbox() {
-        let why = "the calling thread is in a sandbox (seccomp)".to_owned();
+        let why = "the calling thread may be in a sandbox (seccomp)".to_owned();
         return Err(Failure(SWIPR_RECORDING_FAILED, why));
     }
     // SAFETY: the caller's contract.

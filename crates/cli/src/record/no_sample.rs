@@ -192,6 +192,13 @@ mod tests {
         assert!(why(&Summary { late: 290, ticks: 10, ..long.clone() }).contains("too little CPU"));
     }
 
+    #[test]
+    fn a_hundredth_of_the_time_is_enough_to_say_why_it_was_not_sampled() {
+        let of =
+            |unsampled_cpu_ns| Summary { duration_ns: 6_000_000_000, unsampled_cpu_ns, ..Summary::default() };
+        assert!(is_unsampled(&of(60_000_000)) && !is_unsampled(&of(59_000_000)));
+    }
+
     /// Two samples of a deadlocked program were a recording without a word.
     #[test]
     fn a_recording_of_a_program_that_hangs_says_so() {
@@ -219,6 +226,13 @@ mod tests {
         let status = Status { stacks: refused, ..Status::default() };
         let said = nothing(&hindered(900_000_000), status.hindrance(), Recorder::Run, false);
         assert!(said.what.contains("refuses the timers") && said.next.contains("ulimit -i"), "{said}");
+        let mut in_step = Status::default();
+        in_step.threads.in_step_with_the_kernels_tick = ["loop", "timer"].map(str::to_owned).into();
+        let (why, next) = in_step.hindrance().expect("it is known");
+        assert!(
+            why.ends_with("in step with the kernel's tick: loop, timer") && next.contains("--source preempt")
+        );
+        assert_eq!(Status::default().hindrance(), None);
         let starved = Summary { late: 105, ..hindered(900_000_000) };
         let said = nothing(&starved, status.hindrance(), Recorder::Run, false);
         assert!(said.what.contains("refuses the timers"), "{said}");
