@@ -5,8 +5,9 @@
 //! the places that the thread's last two walks needed ([`Guess`]). It reads them again: a guess may
 //! be useless, but not wrong.
 
-use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, Ordering::*};
+mod pool;
+
+pub use pool::Pool;
 use swipr_unwind::memory::guarded_copy_or_file;
 use swipr_unwind::system_call::{IoVec, process_vm_readv, process_vm_readv_many, thread_id};
 
@@ -296,38 +297,6 @@ impl<'b> BlockMemory<'b> {
     /// The byte at `address`.
     pub fn byte(&mut self, address: u64) -> Option<u8> {
         self.array::<1>(address).map(|[byte]| byte)
-    }
-}
-
-/// Blocks for handlers: one that finds none free reads no frames.
-#[derive(Debug)]
-pub struct Pool {
-    taken: [AtomicBool; Pool::SIZE],
-    blocks: [UnsafeCell<Blocks>; Pool::SIZE],
-}
-
-// SAFETY: blocks are reached by the one thread that has set their `taken`.
-unsafe impl Sync for Pool {}
-
-impl Pool {
-    /// Handlers that can read at the same time. A tick of the kernel comes to all processors at
-    /// once. Memory of those that are never used is never touched.
-    pub const SIZE: usize = 64;
-
-    /// In a child of fork: handlers of threads that are not there have no blocks.
-    pub fn reset(&self) {
-        self.taken.iter().for_each(|taken| taken.store(false, Relaxed));
-    }
-
-    /// Calls `read` with blocks that nobody else uses meanwhile; `None`: there are none.
-    pub fn with<T>(&self, read: impl FnOnce(&mut Blocks) -> T) -> Option<T> {
-        let free = |taken: &&AtomicBool| taken.compare_exchange(false, true, Acquire, Relaxed).is_ok();
-        let at = self.taken.iter().position(|taken| free(&taken))?;
-        let (taken, blocks) = (self.taken.get(at)?, self.blocks.get(at)?);
-        // SAFETY: this thread has set `taken`, and nobody else uses them until it is cleared.
-        let result = read(unsafe { &mut *blocks.get() });
-        taken.store(false, Release);
-        Some(result)
     }
 }
 
