@@ -3,7 +3,7 @@
 // evaluated for itself, 40 lines apart. The first argument says how they call each other:
 //
 // plain      directly
-// methods    as methods of a class, static and not
+// methods    as methods of a class, static and not; it has no constructor
 // callbacks  through C functions that call back: array_map() and usort()
 // deep       f_K at the end of a recursion of 40 r_K
 // exceptions h_K throws, f_K catches
@@ -21,7 +21,7 @@ $calls = [
     'exceptions' => ['try { return g_K($n); } catch (Exception $e) { return 0; }', 'try { return h_K($n) + 1; } finally { $n++; }', 'throw new Exception;'],
     'generators' => ['return array_sum(iterator_to_array(g_K($n)));', 'yield h_K($n); yield from [1];', 'return $t;'],
     'includes' => ['return g_K($n) + 1;', 'global $h; $h = "h_K"; return include FILE;', 'return $t;'],
-    'methods' => ['return (new T_K)->g($n) + 1;', 'return self::h($n) + 1;', 'return $t;'],
+    'methods' => ['return (new T_K($n))->g($n) + 1;', 'return self::h($n) + 1;', 'return $t;'],
     'churn' => ['return ($GLOBALS["g"])($n) + 1;', 'return ($GLOBALS["h"])($n) + 1;', 'return $t;'],
 ];
 $source = <<<'END'

@@ -6,8 +6,10 @@ use crate::convert;
 use crate::error::{Error, Exit};
 use crate::event::Event;
 use crate::read::{self, Readable, Symbols};
-use crate::shape::Shape;
+use crate::record;
+use crate::shape::{ReuseThreads, Shape};
 use crate::write::{OutputTarget, write_whole};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -94,9 +96,24 @@ fn stacks(path: &Path, weight: Option<Weight>) -> Result<(Stacks, Option<Mode>),
     writer.finish(&Default::default(), &mut bytes);
     let stacks = Stacks::read(&String::from_utf8_lossy(&bytes))
         .map_err(|error| cannot(read::unreadable(error.to_string())))?;
+    let stacks = Stacks { weights: without_ids(stacks.weights), ..stacks };
     let unit = Some(weight.unwrap_or(Weight::of(mode)));
     let waits = || stacks.weights.keys().filter_map(|stack| stack.last()).any(|leaf| read::is_waiting(leaf));
     // Large counts are nanoseconds, of CPU time; small ones may be anything.
     let is_known = found != Readable::Folded || mode == Mode::Cpu || waits();
     Ok((Stacks { unit, ..stacks }, is_known.then_some(mode)))
+}
+
+/// Processes of one name are one, as threads are: the next run has others.
+fn without_ids(weights: BTreeMap<Vec<String>, u64>) -> BTreeMap<Vec<String>, u64> {
+    let mut merged = BTreeMap::new();
+    for (mut stack, weight) in weights {
+        if let Some(root) = stack.first_mut()
+            && let Some(name) = record::process_of(root)
+        {
+            *root = record::root(name, 0, ReuseThreads::Yes);
+        }
+        *merged.entry(stack).or_default() += weight;
+    }
+    merged
 }

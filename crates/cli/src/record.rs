@@ -157,6 +157,12 @@ pub fn root(name: &str, pid: u32, reuse: ReuseThreads) -> String {
     }
 }
 
+/// The process's name in such a remark that has its number.
+pub fn process_of(root: &str) -> Option<&str> {
+    let (pid, name) = root.strip_prefix("[process ")?.strip_suffix(']')?.split_once(' ')?;
+    pid.parse::<u32>().ok().map(|_| name)
+}
+
 /// An error if the agent has turned itself off.
 fn expect_on(found: &Found) -> Result<(), Error> {
     let Some(why) = &found.status.off else { return Ok(()) };

@@ -71,6 +71,9 @@ pub struct PhpLayout {
     pub row: PhpRow,
     /// Where `executor_globals` is.
     pub globals: PhpGlobals,
+    /// The address of `zend_pass_function`, which stands for a constructor where a class has none;
+    /// 0: not known.
+    pub pass_function: u64,
 }
 
 /// Where `executor_globals` is.
@@ -98,13 +101,14 @@ pub fn walk(
         PhpGlobals::OfThreads(threads) => threads.globals_of(thread, state, memory),
     };
     let end = match globals {
-        Some(globals) => PhpWalk { row: layout.row, memory, known, chain }.run(globals),
+        Some(globals) => PhpWalk { layout, row: layout.row, memory, known, chain }.run(globals),
         None => End::NoState,
     };
     chain.finish(end);
 }
 
 struct PhpWalk<'w, 'p, 'k> {
+    layout: &'w PhpLayout,
     row: PhpRow,
     memory: &'w mut BlockMemory<'p>,
     known: KnownKeys<'k>,
@@ -187,7 +191,8 @@ impl PhpWalk<'_, '_, '_> {
     fn begins_fiber(&mut self, frame: u64) -> Result<bool, End> {
         let row = self.row;
         let function = self.word(frame, row.frame_function)?;
-        Ok(function != 0 && self.kind(function)? == INTERNAL && self.word(function, row.function_name)? == 0)
+        let may = function != 0 && function != self.layout.pass_function;
+        Ok(may && self.kind(function)? == INTERNAL && self.word(function, row.function_name)? == 0)
     }
 
     fn kind(&mut self, function: u64) -> Result<u8, End> {
@@ -201,7 +206,8 @@ impl PhpWalk<'_, '_, '_> {
     fn frame(&mut self, frame: u64, previous: u64) -> Result<Option<Frame>, End> {
         let row = self.row;
         let function = self.word(frame, row.frame_function)?;
-        if function == 0 || self.is_copy(frame, previous)? {
+        let is_pass = function == self.layout.pass_function;
+        if function == 0 || is_pass || self.is_copy(frame, previous)? {
             return Ok(None);
         }
         let kind = self.kind(function)?;

@@ -80,7 +80,7 @@ fn runtimes(begin: u64) -> Vec<Runtime> {
     let threads = PhpThreads { table: begin, storage: 0, globals: 64, tid_in_block: Some(16) };
     let php = php::ROWS.iter().flat_map(move |&row| {
         let both = [PhpGlobals::OfProcess(begin, TID), PhpGlobals::OfThreads(threads)];
-        both.map(|globals| Runtime::Php(PhpLayout { row, globals }))
+        both.map(|globals| Runtime::Php(PhpLayout { row, globals, pass_function: 0 }))
     });
     let ruby = ruby::ROWS.iter().flat_map(move |row| {
         [CurrentContext::Global(begin), CurrentContext::OfThread(8), CurrentContext::Unknown].map(|current| {

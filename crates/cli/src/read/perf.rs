@@ -51,7 +51,12 @@ pub(super) fn read(
             }
         } else if line.starts_with(['\t', ' ']) && open.is_some() {
             if let Some((_, frames)) = &mut open {
-                reader.frame(line.trim(), frames);
+                match place(&line) {
+                    Some((file, number)) => set_place(frames, file, number),
+                    None if is_frame(&line) => reader.frame(line.trim(), frames),
+                    // perf has an object and an address there where it knows no file.
+                    None => {}
+                }
             }
         } else {
             if let Some((head, frames)) = open.take() {
@@ -156,6 +161,27 @@ impl Reader<'_> {
         };
         Arc::clone(self.modules.entry(path.to_owned()).or_insert_with(|| Arc::new(make())))
     }
+}
+
+/// The file and the line of the frame above: `  FILE:LINE`.
+fn place(line: &str) -> Option<(&str, u32)> {
+    let (file, number) = line.trim().rsplit_once(':').filter(|_| !is_frame(line))?;
+    Some((file, number.parse().ok()?))
+}
+
+/// Frames begin with a tab, or at least with an address.
+fn is_frame(line: &str) -> bool {
+    let first = line.split_whitespace().next().unwrap_or_default();
+    line.starts_with('\t') || u64::from_str_radix(first, 16).is_ok()
+}
+
+fn set_place(frames: &mut [Frame], file: &str, line: u32) {
+    let Some(frame) = frames.last_mut() else { return };
+    let mut functions = frame.functions.to_vec();
+    if let Some(function) = functions.last_mut() {
+        (function.file, function.line) = (Some(file.into()), Some(line));
+    }
+    frame.functions = functions.into();
 }
 
 fn is_inlined_into(inner: &Frame, address: u64) -> bool {

@@ -52,6 +52,27 @@ fn a_recording_becomes_every_format_and_those_that_can_be_read_say_the_same() {
     }
 }
 
+/// Regression: each line of a source file was one more frame, `[unknown]`.
+#[test]
+fn perfs_text_with_lines_has_the_same_stacks_and_keeps_them() {
+    let directory = Directory::new();
+    let text = "app 7/7 1.0: 5 cpu-clock:\n\
+                \t0000000000001004 inner+0x0 (/app)\n  /src/in.c:3\n\
+                \t0000000000001004 outer+0x4 (/app)\n  /src/out.c:44\n\
+                \t2000 lost+0x9 (/lib)\n  lib[2000]\n\
+                \t            3000 main+0x1 (/app)\n\n";
+    let file = directory.path().join("a.perf");
+    std::fs::write(&file, text).expect("a file");
+    let converted = |format: &str| {
+        let file = file.display().to_string();
+        says(["convert", &file, "-f", format, "-o", "-", "-q", "--lines"]).well().out
+    };
+    assert_eq!(converted("folded"), "main;lost;outer;inner 5\n");
+    let again = converted("perf");
+    let places: Vec<&str> = again.lines().filter(|line| line.starts_with("  ")).collect();
+    assert_eq!(places, ["  /src/in.c:3", "  /src/out.c:44"]);
+}
+
 /// Regression: `late=20` became `late=0`, and 0 was printed for formats that have no losses, too.
 #[test]
 fn losses_stay_what_they_were_and_what_is_not_known_is_not_0() {

@@ -22,6 +22,20 @@ fn functions_that_grew_and_shrank_are_told_whatever_the_formats_and_lengths() {
     }
 }
 
+/// Regression: each process was only in one of the two, and all of it had grown or shrunk.
+#[test]
+fn processes_are_compared_by_their_names() {
+    let directory = Directory::new();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let app = |pid: u32, parse: u32| format!("[process {pid} my app];main;parse {parse}\n");
+    std::fs::write(path("a.folded"), app(7, 10) + &app(8, 10) + "[process 9 sh];main 80\n").expect("a file");
+    std::fs::write(path("b.folded"), app(17, 30) + "[process 19 sh];main 70\n").expect("a file");
+    let said = says(["diff", &path("a.folded"), &path("b.folded")]).well();
+    let of = |name: &str| said.out.lines().find(|line| line.contains(name)).expect(name).to_owned();
+    assert!(of("parse").contains("+10.00"), "{said:?}");
+    assert!(!said.out.contains("[process 7"), "{said:?}");
+}
+
 /// A folded file was compared with whatever there was.
 #[test]
 fn a_folded_file_with_threads_that_wait_is_of_wall_clock_time() {

@@ -39,7 +39,8 @@ pub fn find(
     let cold_part = cold_part::of(exported, object, &evaluator);
     let language = RuntimeLanguage::Php;
     let code = RuntimeCode { evaluator, cold_part, object: text, language, ..RuntimeCode::default() };
-    let runtime = Runtime::Php(PhpLayout { row, globals });
+    let pass_function = exported.find("zend_pass_function").map_or(0, |at| at.start);
+    let runtime = Runtime::Php(PhpLayout { row, globals, pass_function });
     Ok(FoundRuntime { runtime, code, name })
 }
 

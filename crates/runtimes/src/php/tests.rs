@@ -2,7 +2,6 @@ use super::*;
 use crate::blocks::Blocks;
 
 /// That of 8.2.
-/// That of 8.2.
 const ROW: PhpRow = ROWS[3];
 const MAIN: u64 = 1 << 16;
 
@@ -60,12 +59,16 @@ fn frame(function: &[u64], previous: &[u64], op: u64, call: u64) -> Vec<u64> {
 
 /// How the chain from this frame ends, and its lines, leaf first.
 fn followed(frame: &[u64]) -> (End, Vec<i32>) {
+    followed_with(frame, 0)
+}
+
+fn followed_with(frame: &[u64], pass_function: u64) -> (End, Vec<i32>) {
     let globals = structure(&[(ROW.current_frame, address(frame))]);
     // SAFETY: zeroed memory is valid for both.
     let (mut blocks, mut chain): (Box<Blocks>, Box<Chain>) =
         unsafe { (Box::new_zeroed().assume_init(), Box::new_zeroed().assume_init()) };
     let mut memory = BlockMemory::new(&mut blocks, -1);
-    let layout = PhpLayout { row: ROW, globals: PhpGlobals::OfProcess(address(&globals), 7) };
+    let layout = PhpLayout { row: ROW, globals: PhpGlobals::OfProcess(address(&globals), 7), pass_function };
     let thread = ThreadKey { tid: 7, pointer: 0, pc: 0 };
     walk(&layout, 0, thread, &mut memory, KnownKeys::new(&[]), &mut chain);
     (chain.end(), chain.frames().iter().map(|frame| frame.offset).collect())
@@ -88,6 +91,19 @@ fn frames_that_only_link_others_are_left_out_and_lines_are_of_the_function() {
     // Regression: a function that has noted no operation yet had the line of another one.
     let stale = frame(&f, &main, address(&of_another), 0);
     assert_eq!(followed(&stale), (End::Root, vec![10, 12]));
+}
+
+/// Regression: where a class has no constructor, what stands for it was taken for a fiber's start,
+/// and no function was shown (3 % of a loop that made objects).
+#[test]
+fn what_stands_for_a_constructor_is_left_out_and_a_fibers_start_ends_the_chain() {
+    let (operations, file) = (operations(), string("file.php"));
+    let script = function(&[], &file, &operations);
+    let main = frame(&script, &[], address(&operations), MAIN);
+    let nameless = structure(&[(ROW.function_type, INTERNAL.into())]);
+    let leaf = frame(&nameless, &main, 0, 0);
+    assert_eq!(followed_with(&leaf, address(&nameless)), (End::Root, vec![11]));
+    assert_eq!(followed_with(&leaf, 0), (End::Root, vec![]));
 }
 
 /// Regression: a generator was shown as the outermost function (5 of 13,287 stacks).
