@@ -21,7 +21,7 @@ $calls = [
     'exceptions' => ['try { return g_K($n); } catch (Exception $e) { return 0; }', 'try { return h_K($n) + 1; } finally { $n++; }', 'throw new Exception;'],
     'generators' => ['return array_sum(iterator_to_array(g_K($n)));', 'yield h_K($n); yield from [1];', 'return $t;'],
     'includes' => ['return g_K($n) + 1;', 'global $h; $h = "h_K"; return include FILE;', 'return $t;'],
-    'methods' => ['return (new T_K($n))->g($n) + 1;', 'return self::h($n) + 1;', 'return $t;'],
+    'methods' => ['return (new T_K ($n))->g($n) + 1;', 'return self::h($n) + 1;', 'return $t;'],
     'churn' => ['return ($GLOBALS["g"])($n) + 1;', 'return ($GLOBALS["h"])($n) + 1;', 'return $t;'],
 ];
 $source = <<<'END'
