@@ -13,7 +13,7 @@ use swipr_properties::readers::{flamegraph, perf, pprof, viewers};
 const FORMATS: [&str; 10] =
     ["perf", "folded", "pprof", "firefox", "speedscope", "svg", "html", "raw", "dump", "json"];
 
-/// `None`: the program got no CPU for as long as the recording took, as happens on a loaded machine.
+/// `None`: the program got no CPU for as long as the recording took; the machine is loaded.
 fn profile(host: &Host, format: &str) -> Option<Vec<u8>> {
     let target = format!("/profile?samples=50&hz=200&mode=cpu&format={format}");
     let answer = http::get(&host.socket(), &target).and_then(http::Answer::read_all).expect("an answer");

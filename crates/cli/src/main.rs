@@ -119,13 +119,12 @@ fn say(text: impl std::fmt::Display) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// Writes to standard output. A reader that has seen enough is no error.
+/// Writes to standard output.
 fn print(bytes: &[u8]) -> Result<(), Error> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(bytes).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Error::new(format!("cannot write to standard output: {error}"), "look at where it goes"))
-        }
-        _ => Ok(()),
-    }
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(|error| {
+        let is_unread = error.kind() == std::io::ErrorKind::BrokenPipe;
+        let exit = if is_unread { Exit::NoReader } else { Exit::Failed };
+        Error::new(format!("cannot write to standard output: {error}"), "look at where it goes").exit(exit)
+    })
 }

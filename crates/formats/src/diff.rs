@@ -91,11 +91,9 @@ impl Diff {
     pub fn svg(&self) -> String {
         let [after, before] = [&self.after, &self.before].map(Stacks::whole_text);
         let about = format!("after, {after}, compared with {before} before");
-        svg::drawing(
-            &self.picture(),
-            &Texts { title: &self.title, about: &about, stats: "diff" },
-            Palette::Change,
-        )
+        let unit = self.after.unit.unwrap_or(Weight::Samples);
+        let texts = Texts { title: &self.title, about: &about, stats: "diff", unit };
+        svg::drawing(&self.picture(), &texts, Palette::Change)
     }
 
     /// The same as a page with search and zoom.

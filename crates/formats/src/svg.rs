@@ -18,7 +18,7 @@ use crate::model::{Header, Mode, Sample, Summary};
 use crate::picture::{Baseline, Box, Picture};
 use crate::stats::{stats_line, why_empty};
 use crate::template::escaped;
-use crate::{Format, Options, names};
+use crate::{Format, Options, Weight, names};
 
 const WIDTH: f64 = 1200.0;
 const MARGIN: f64 = 10.0;
@@ -86,10 +86,8 @@ impl Format for Svg {
             _ => format!("{mode}, {:.1} s, {} samples", summary.duration_ns as f64 / 1e9, summary.samples),
         };
         let stats = stats_line(summary);
-        out.extend_from_slice(
-            drawing(&picture, &Texts { title: &title, about: &about, stats: &stats }, Palette::Kinds)
-                .as_bytes(),
-        );
+        let texts = Texts { title: &title, about: &about, stats: &stats, unit: Weight::Nanoseconds };
+        out.extend_from_slice(drawing(&picture, &texts, Palette::Kinds).as_bytes());
     }
 }
 
@@ -98,6 +96,8 @@ pub(crate) struct Texts<'a> {
     pub(crate) title: &'a str,
     pub(crate) about: &'a str,
     pub(crate) stats: &'a str,
+    /// What weights count.
+    pub(crate) unit: Weight,
 }
 
 /// What colours mean.
@@ -112,8 +112,8 @@ pub(crate) enum Palette {
 /// The whole file.
 pub(crate) fn drawing(picture: &Picture, texts: &Texts<'_>, tint: Palette) -> String {
     let whole = picture.boxes(0).first().map_or(0, |all| all.weight).max(1);
-    let unit = (WIDTH - 2.0 * MARGIN) / whole as f64;
-    let boxes = picture.boxes((LEAST_WIDTH / unit) as u64);
+    let scale = (WIDTH - 2.0 * MARGIN) / whole as f64;
+    let boxes = picture.boxes((LEAST_WIDTH / scale) as u64);
     let rows = boxes.iter().map(|each| each.depth).max().unwrap_or(0) + 1;
     let height = TOP + rows * ROW + 28;
     let [title, about, stats] =
@@ -129,7 +129,7 @@ pub(crate) fn drawing(picture: &Picture, texts: &Texts<'_>, tint: Palette) -> St
     );
     let earlier = boxes.first().map_or(0, |all| all.earlier);
     for each in &boxes {
-        one_box(&mut out, picture, each, unit, Baselines { now: whole, earlier }, tint);
+        one_box(&mut out, picture, each, (scale, texts.unit), Baselines { now: whole, earlier }, tint);
     }
     out.push_str("</g>\n<script><![CDATA[");
     out.push_str(include_str!(concat!(env!("OUT_DIR"), "/svg.js")));
@@ -143,10 +143,18 @@ struct Baselines {
     earlier: u64,
 }
 
-fn one_box(out: &mut String, picture: &Picture, each: &Box, unit: f64, whole: Baselines, tint: Palette) {
+/// `scale`: the width of one of these.
+fn one_box(
+    out: &mut String,
+    picture: &Picture,
+    each: &Box,
+    (scale, unit): (f64, Weight),
+    whole: Baselines,
+    tint: Palette,
+) {
     let frame = each.frame.and_then(|frame| picture.shown(frame));
     let name = frame.map_or("all", |frame| &frame.name);
-    let (x, width) = (MARGIN + each.before as f64 * unit, each.weight as f64 * unit);
+    let (x, width) = (MARGIN + each.before as f64 * scale, each.weight as f64 * scale);
     let y = TOP + each.depth * ROW;
     let share = 100.0 * each.weight as f64 / whole.now as f64;
     let module = frame.map(|frame| &*frame.module).filter(|module| !module.is_empty());
@@ -164,7 +172,11 @@ fn one_box(out: &mut String, picture: &Picture, each: &Box, unit: f64, whole: Ba
         }
         _ => String::new(),
     };
-    let hover = escaped(&format!("{name} ({share:.2}%, {:.3} ms{change}){module}", each.weight as f64 / 1e6));
+    let amount = match unit {
+        Weight::Nanoseconds => format!("{:.3} ms", each.weight as f64 / 1e6),
+        Weight::Samples => format!("{} samples", each.weight),
+    };
+    let hover = escaped(&format!("{name} ({share:.2}%, {amount}{change}){module}"));
     let room = ((width - 6.0) / 7.0) as usize;
     let (text, whole_name) = match name.chars().count() {
         _ if room < 3 => (String::new(), Some(name)),

@@ -2,7 +2,9 @@
 // A flame graph with its threads over time. Data comes in batches of columns (columns.rs); nothing is fetched.
 const $ = id => document.getElementById(id), root = document.documentElement;
 const GROUPS = ["running", "waiting for a CPU", "blocked"], TINTS = ["--hot", "--wait", "--idle"];
-const CLASSES = ["native", "inlined", "JIT", "interpreter", "waiting", "remark", "Python", "Perl", "PHP", "Ruby", "JavaScript"];
+// Kinds of code (category.rs), each with its hue, saturation and lightness. The first two have hues around that of their module.
+const CLASSES = [["native", 0, 88, 67], ["inlined", 4, 72, 79], ["JIT", 146, 45, 62], ["interpreter", 268, 58, 74], ["waiting", 208, 26, 74], ["remark", 30, 5, 80],
+  ["Python", 232, 62, 76], ["Perl", 186, 48, 70], ["PHP", 318, 44, 76], ["Ruby", 352, 62, 76], ["JavaScript", 66, 62, 62], ["Java", 104, 48, 66]];
 const ROW = 19, GAP = 1, LABEL = 150, LANE = 15, SUM = 40;
 // What is recorded. Nodes are numbered so that a parent comes before its children; 0 is the root.
 const M = { info: {}, names: [], frames: [], parent: [0], frame: [-1], threads: [], states: [], spans: [], base: [], start: 0, end: 0 };
@@ -105,8 +107,8 @@ function color(node, dark) {
   return tint(f.kind, f.hue, f.tone, dark);
 }
 function tint(kind, hue, tone, dark) {
-  const [h, s, l] = [[hue, 88, 67], [hue + 4, 72, 79], [146, 45, 62], [268, 58, 74], [208, 26, 74], [30, 5, 80], [232, 62, 76], [186, 48, 70], [318, 44, 76], [352, 62, 76], [66, 62, 62]][kind];
-  return `hsl(${h} ${dark ? s * .68 : s}% ${(dark ? l * .62 : l) + (tone - .5) * 8}%)`;
+  const [, own, s, l] = CLASSES[kind];
+  return `hsl(${kind < 2 ? hue + own : own} ${dark ? s * .68 : s}% ${(dark ? l * .62 : l) + (tone - .5) * 8}%)`;
 }
 function fit(canvas, height) {
   const width = canvas.parentElement.clientWidth - (canvas.id === "flame" ? parseFloat(getComputedStyle(canvas.parentElement).paddingLeft) * 2 : 0), ratio = devicePixelRatio || 1;
@@ -158,6 +160,7 @@ let moving = 0;
 function zoom(node) {
   V.zoom = node; V.path = [];
   for (let n = node; n.p; n = n.p) V.path.unshift(n.f);
+  remember();
   const total = V.tree.w || 1, from = [V.a, V.b], to = [node.x / total, (node.x + node.w) / total || 1], began = performance.now(), me = ++moving;
   const step = now => {
     if (me !== moving) return;
@@ -181,7 +184,7 @@ function told(node) {
 function detail(node) {
   const text = $("detail");
   if (!node) { text.textContent = M.info.whole || `${Math.round(V.count).toLocaleString()} samples · ${time(V.tree ? V.tree.w : 0)}`; return; }
-  text.textContent = node.f < 0 ? `${whole()} · ${told(node)}` : [M.frames[node.f].name, told(node), CLASSES[M.frames[node.f].kind], place_of(M.frames[node.f])].filter(Boolean).join(" · ");
+  text.textContent = node.f < 0 ? `${whole()} · ${told(node)}` : [M.frames[node.f].name, told(node), CLASSES[M.frames[node.f].kind][0], place_of(M.frames[node.f])].filter(Boolean).join(" · ");
 }
 function crumbs() {
   const bar = $("crumbs"), line = [];
@@ -320,8 +323,8 @@ function show() {
   if (V.top) table(); else draw();
 }
 // Something that is looked at has changed: draw it, and remember it in the address.
-function changed() {
-  search($("search").value);
+function changed() { search($("search").value); remember(); build(); }
+function remember() {
   const p = new URLSearchParams();
   if (V.query) p.set("q", $("search").value);
   if (V.threads.size) p.set("t", [...V.threads].map(t => M.threads[t].tid).join());
@@ -329,8 +332,8 @@ function changed() {
   if (V.invert) p.set("i", 1);
   if (V.top) p.set("top", V.by);
   if (V.from !== null) p.set("at", `${Math.round(V.from)}-${Math.round(V.to)}`);
+  if (V.path.length) p.set("zoom", M.frames[V.path.at(-1)].name);
   try { history.replaceState(null, "", "#" + p); } catch { /* a page without an address */ }
-  build();
 }
 function addressed() {
   const p = new URLSearchParams(location.hash.slice(1)), tids = (p.get("t") || "").split(",").filter(Boolean).map(Number);
@@ -362,7 +365,7 @@ function tip(event, node) {
   box.hidden = !node;
   if (!node) return;
   const f = node.f < 0 ? null : M.frames[node.f], b = document.createElement("b"), more = document.createElement("span");
-  b.textContent = f ? f.name : whole(); more.textContent = f ? [CLASSES[f.kind], place_of(f)].filter(Boolean).join(" · ") : "";
+  b.textContent = f ? f.name : whole(); more.textContent = f ? [CLASSES[f.kind][0], place_of(f)].filter(Boolean).join(" · ") : "";
   box.replaceChildren(b, told(node), document.createElement("br"), more);
   box.style.left = Math.max(4, Math.min(event.clientX + 14, innerWidth - box.offsetWidth - 8)) + "px";
   box.style.top = (event.clientY + 24 + box.offsetHeight > innerHeight ? event.clientY - box.offsetHeight - 12 : event.clientY + 18) + "px";
@@ -438,6 +441,6 @@ function head() {
   $("stats").textContent = i.stats || "";
   document.querySelector(".time").hidden = !!i.still;
   const legend = $("legend"); legend.textContent = "";
-  (M.diff || M.base.length ? [["#e5533d", "more than before"], ["#5a8fd8", "less"]] : CLASSES.map((text, kind) => [tint(kind, 26, .5, isDark()), text]).filter((_, kind) => M.frames.some(f => f.kind === kind))).forEach(([c, text]) => { const item = document.createElement("span"), dot = document.createElement("i"); dot.style.background = c; item.append(dot, text); legend.append(item); });
+  (M.diff || M.base.length ? [["#e5533d", "more than before"], ["#5a8fd8", "less"]] : CLASSES.map(([text], kind) => [tint(kind, 26, .5, isDark()), text]).filter((_, kind) => M.frames.some(f => f.kind === kind))).forEach(([c, text]) => { const item = document.createElement("span"), dot = document.createElement("i"); dot.style.background = c; item.append(dot, text); legend.append(item); });
 }
 hands();

@@ -10,12 +10,13 @@ use swipr_properties::readers::viewers::html_data;
 use swipr_properties::recording::{Recording, at, bare, function, module, native, stack, thread};
 
 /// What formats call the languages: the word of those for programs, the word of those for people.
-const LANGUAGES: [(Language, &str, &str); 5] = [
+const LANGUAGES: [(Language, &str, &str); Language::ALL.len()] = [
     (Language::Python, "python", "Python"),
     (Language::Perl, "perl", "Perl"),
     (Language::Php, "php", "PHP"),
     (Language::Ruby, "ruby", "Ruby"),
     (Language::JavaScript, "javascript", "JavaScript"),
+    (Language::Java, "java", "Java"),
 ];
 
 /// One stack: of each language a function `in_WORD` with a file and a function `built_in_WORD`
@@ -113,7 +114,9 @@ fn told_by_tables(format: &str) -> Vec<(String, String)> {
             let classes: Value = serde_json::from_str(classes.split_once(';').unwrap().0).unwrap();
             let frames = data["frames"].as_array().unwrap().chunks(5);
             let at = |value: &Value| value.as_u64().unwrap() as usize;
-            frames.map(|frame| (text(&data["names"][at(&frame[0])]), text(&classes[at(&frame[1])]))).collect()
+            frames
+                .map(|frame| (text(&data["names"][at(&frame[0])]), text(&classes[at(&frame[1])][0])))
+                .collect()
         }
         other => panic!("{other}"),
     }
