@@ -8,6 +8,9 @@
 # evals   g_K evaluates a string that calls h_K, f_K evaluates a block that dies
 # churn   each family is compiled, used, and dropped again
 # require g_K requires a file that calls h_K
+# pattern g_K calls h_K last in the code of a pattern
+# format  g_K writes a format that calls h_K
+# begin   g_K, called back by C code, compiles a string that calls h_K meanwhile
 # threads plain, in two threads
 use strict;
 use warnings;
@@ -21,6 +24,9 @@ my %calls = (
     first => ['return List::Util::first(sub { g_K($_) < 0 }, 1, 2) || 0;', 'return h_K($n) + 1;'],
     sort => ['return g_K($n) + 1;', 'return (sort by_K 2, 1, 3)[0] + (sort { h_K($a) + 1; } 1, 2)[0];'],
     evals => ['return eval { g_K($n); die "x\n" } || 0;', 'return eval "#line 11 \"family_K.pl\"\nh_K(\$n) + 1";'],
+    pattern => ['return g_K($n) + 1;', '"a" =~ /a(?{ h_K() })/; return 1;'],
+    format => ['return g_K($n) + 1;', 'return main::written("_form_K");'],
+    begin => ['return List::Util::first(sub { g_K($_) < 0 }, 1, 2) || 0;', 'return eval "#line 11 \"family_K.pl\"\nBEGIN { h_K() } 1";'],
     require => ['return g_K($n) + 1;', 'delete $INC{"Required_K.pm"}; return require Required_K;'],
 );
 my $source = <<'END';
@@ -43,7 +49,19 @@ sub h_K { my $t = 0;
   }
   return $t; }
 sub by_K { return h_K(1) || $a <=> $b; }
+format _form_K =
+@<<<<
+h_K()
+.
 END
+
+open my $null, '>', '/dev/null' or die;
+sub written {
+    my $own = select $null;
+    $~ = 'T::' . shift;
+    select $own;
+    return write $null;
+}
 
 sub required {
     my ($self, $file) = @_;

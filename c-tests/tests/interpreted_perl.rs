@@ -120,6 +120,9 @@ fn expect_known_stacks(how: &str) {
             stacks.iter().flat_map(Stack::perl).map(|frame| frame.name.as_str()).collect();
         let met = names.iter().filter(|name| name.starts_with("T::h_")).count();
         assert!(met > 2, "{what}: {met} families");
+        let is_h = |stack: &&&Stack| stack.perl().last().is_some_and(|leaf| leaf.name.starts_with("T::h_"));
+        let computing = with.iter().filter(is_h).count();
+        assert!(computing > with.len() / 100, "{what}: {computing} where the work is");
     }
 }
 
@@ -146,6 +149,24 @@ fn no_stack_through_sorts_is_impossible() {
 #[test]
 fn no_stack_through_evals_is_impossible() {
     expect_known_stacks("evals");
+}
+
+/// Regression: the subs that such code called last were missing.
+#[test]
+fn no_stack_through_code_of_patterns_is_impossible() {
+    expect_known_stacks("pattern");
+}
+
+/// Regression: such stacks had no subs at all.
+#[test]
+fn no_stack_through_formats_is_impossible() {
+    expect_known_stacks("format");
+}
+
+/// Regression: BEGIN was missing, and all that it called.
+#[test]
+fn no_stack_through_what_is_run_while_code_is_compiled_is_impossible() {
+    expect_known_stacks("begin");
 }
 
 #[test]

@@ -54,7 +54,7 @@ pub enum RuntimeLanguage {
     /// Python: a native call has a segment, but for moments at its beginning and end.
     #[default]
     Python,
-    /// Perl: a segment may be there before its native call, and between two of them.
+    /// Perl: a frame may be there before its native call, and between two of them.
     Perl,
     /// PHP: the same, while a function is entered or left.
     Php,
@@ -135,7 +135,8 @@ fn merge_whole(parts: Parts<'_>, code: &RuntimeCode) -> Merged {
     // any more, while the frame's variables are freed.
     let is_empty = calls.len() == segments.len() + 1 && !parts.is_cut;
     let dropped = is_empty.then(|| calls.remove(0));
-    if may_wait && is_whole && segments.len() == calls.len() + 1 {
+    let is_single = segments.first().is_some_and(|innermost| innermost.len() == 1);
+    if may_wait && is_single && is_whole && segments.len() == calls.len() + 1 {
         segments.remove(0);
     }
     let all = calls.first().copied().unwrap_or(0)..calls.last().map_or(0, |last| last + 1);

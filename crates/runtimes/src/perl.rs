@@ -24,14 +24,18 @@ use swipr_unwind::memory::process_id;
 const MAX_STEPS: usize = 16 * 1024;
 /// Stacks that are followed.
 const MAX_STACKS: usize = 64;
-/// What `cx_type` says, below its flags (`cop.h`), and that of a sort's block.
+/// What `cx_type` says, below its flags (`cop.h`), that of a sort's block, and that of `defer`.
 const TYPE: u8 = 15;
 const SORT_BLOCK: u8 = 0;
-/// A sub's context that stands for code within a pattern, of the sub around it.
+const DEFER: u8 = 13;
+/// A sub's context that stands for code within a pattern: of a closure (`qr`), of the sub around it.
+const PATTERN: u8 = 0x40;
 const IN_PATTERN: u8 = 0x80;
-/// What `si_type` says: the outermost stack, and that of a sort.
+/// What `si_type` says: the outermost stack, that of a sort, and that of what runs while code is
+/// compiled.
 const MAIN: u32 = 1;
 const SORT: u32 = 3;
+const REQUIRE: u32 = 9;
 /// The part of `sv_flags` that is the type, and of an op.
 const VALUE_TYPE: u32 = 0xff;
 const OP_TYPE: u32 = 0x1ff;
@@ -118,14 +122,16 @@ impl PerlWalk<'_, '_, '_> {
             self.returns = self.variable(interpreter, 3)?;
         }
         let mut innermost = Some(op);
+        let mut inner = MAIN;
         for _ in 0..MAX_STACKS {
             if !info.is_multiple_of(8) || info == 0 {
                 return Err(End::Inconsistent);
             }
             let kind = self.half(info, self.layout.row.info_type)?;
-            if !self.follow_stack(info, kind, innermost.take())? {
+            if !self.follow_stack(info, (kind, inner), innermost.take())? {
                 return Ok(End::Full);
             }
+            inner = kind;
             let previous = self.word(info, self.layout.row.info_previous)?;
             if kind == MAIN || previous == 0 {
                 let root = self.frame(Callee::Root, Mark::Plain)?;
@@ -136,9 +142,9 @@ impl PerlWalk<'_, '_, '_> {
         Ok(End::Full)
     }
 
-    /// The contexts of one stack; `false`: there are too many. `op` is what is run now, if this
-    /// is the innermost one.
-    fn follow_stack(&mut self, info: u64, kind: u32, op: Option<u64>) -> Result<bool, End> {
+    /// The contexts of one stack, given with its kind and that of the next inner one; `false`: there
+    /// are too many. `op` is what is run now, if this is the innermost one.
+    fn follow_stack(&mut self, info: u64, (kind, inner): (u32, u32), op: Option<u64>) -> Result<bool, End> {
         let row = self.layout.row;
         let contexts = self.word(info, row.info_contexts)?;
         let last = self.half(info, row.info_last)? as i32;
@@ -163,9 +169,11 @@ impl PerlWalk<'_, '_, '_> {
                     Some(self.frame(Callee::Sub(code), Mark::Plain)?)
                 }
                 kind if kind == row.is_eval && flags & row.is_try == 0 => {
-                    self.eval(context, op, is_called)?
+                    let is_compiled = inner == REQUIRE && number == last;
+                    self.eval(context, op, (is_called, is_compiled))?
                 }
-                SORT_BLOCK if number == 0 && kind == SORT => Some(Mark::SortBlock.alone()),
+                SORT_BLOCK if number == 0 && kind == SORT => Some(Mark::Block.alone()),
+                DEFER => Some(Mark::Block.alone()),
                 _ => None,
             };
             if let Some(frame) = frame {
@@ -225,9 +233,14 @@ impl PerlWalk<'_, '_, '_> {
     ) -> Result<Option<Frame>, End> {
         let row = self.layout.row;
         let goes_on = self.return_of(context, row.sub_return, is_called)?;
-        let mark = if goes_on == 0 { Mark::CalledSub } else { Mark::Plain };
+        let mark = match goes_on {
+            0 if flags & (PATTERN | IN_PATTERN) != 0 => Mark::Block,
+            0 if is_called => Mark::FirstSub,
+            0 => Mark::CalledSub,
+            _ => Mark::Plain,
+        };
         if flags & IN_PATTERN != 0 {
-            return Ok((goes_on == 0).then(|| Mark::CalledSub.alone()));
+            return Ok((goes_on == 0).then(|| mark.alone()));
         }
         let Some(op) = op else { return self.called(context, mark).map(Some) };
         let code = self.word(context, row.sub_code)?;
@@ -270,8 +283,13 @@ impl PerlWalk<'_, '_, '_> {
         kind.is_some_and(|kind| kind & TYPE == row.is_sub) && self.word(outer, row.sub_code) == Ok(code)
     }
 
-    /// `op` as for [`PerlWalk::sub`].
-    fn eval(&mut self, context: u64, op: Option<u64>, is_called: bool) -> Result<Option<Frame>, End> {
+    /// `op` as for [`PerlWalk::sub`]; `is_compiled`: it is only being compiled.
+    fn eval(
+        &mut self,
+        context: u64,
+        op: Option<u64>,
+        (is_called, is_compiled): (bool, bool),
+    ) -> Result<Option<Frame>, End> {
         let row = self.layout.row;
         if let Some(op) = op.filter(|&op| op != 0) {
             let is_in = |(low, high): (u64, u64)| low <= self.pc && self.pc < high;
@@ -290,7 +308,13 @@ impl PerlWalk<'_, '_, '_> {
             }
         }
         let goes_on = self.return_of(context, row.eval_return, is_called)?;
-        let mark = if goes_on == 0 { Mark::LastEval } else { Mark::Eval };
+        let mark = match goes_on {
+            // Nothing of it runs yet.
+            _ if is_compiled || self.line == self.compiling => Mark::Plain,
+            0 if is_called => Mark::FirstEval,
+            0 => Mark::LastEval,
+            _ => Mark::Eval,
+        };
         self.frame(Callee::Eval, mark).map(Some)
     }
 

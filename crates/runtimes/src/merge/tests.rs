@@ -67,18 +67,21 @@ fn around_frames_that_were_left_out_each_end_of_the_chain_has_its_own_calls() {
 }
 
 #[test]
-fn a_segment_of_perl_may_wait_for_its_call_and_the_outermost_may_have_none() {
+fn a_frame_of_perl_may_wait_for_its_call_and_the_outermost_may_have_none() {
     let (object, evaluator, root, shown) = (0..1000, 100..200, 400..500, 300..310);
     let cold_part = 0..0;
     let language = RuntimeLanguage::Perl;
     let inner = Default::default();
     let perl = RuntimeCode { evaluator, cold_part, inner, object, language, root, shown };
     let parts = |native, entries| Parts { native, is_complete: true, entries, is_cut: false, gap: None };
-    // A sort (300) compares, and moves elements.
+    // A sort (300) compares.
     let comparing = parts(&[150, 300, 150, 400], &[true, false, true]);
     assert_eq!(merged_by(&perl, comparing), ("400 h g 300 f".to_owned(), false));
     let moving = parts(&[300, 150, 400], &[true, false, true]);
     assert_eq!(merged_by(&perl, moving), ("400 h g 300".to_owned(), false));
+    // Regression: DESTROY and what it calls were missing where a sort's block had been left.
+    let leaves = parts(&[300, 150, 310, 150, 400], &[false, true, true, true]);
+    assert_eq!(merged_by(&perl, leaves), ("400 i h g f 300".to_owned(), true));
     // A host (2000) calls a function, outside of the program's own run.
     let called = parts(&[150, 2000], &[true, true]);
     assert_eq!(merged_by(&perl, called), ("2000 g f".to_owned(), false));

@@ -66,6 +66,12 @@ pub struct PerlRow {
 }
 
 impl PerlRow {
+    /// The type of a format, which is code, too: the next one but for that of globs (before 5.10).
+    pub(super) fn format_type(&self) -> u16 {
+        let next = self.code_type + 1;
+        next + u16::from(next == self.glob_type)
+    }
+
     /// What is read of a line (a COP): from where on, and how many bytes. They have the number, the
     /// package, the file and `cop_seq`.
     pub(super) fn line_bytes(&self) -> (u64, usize) {

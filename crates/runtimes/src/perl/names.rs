@@ -105,7 +105,7 @@ impl PerlWalk<'_, '_, '_> {
     fn name(&mut self, code: u64) -> Result<([Piece; 3], bool), End> {
         const BETWEEN: Piece = Piece::Text(b"::");
         let row = self.layout.row;
-        if !self.is_of_type(code, row.code_type)? {
+        if !self.is_of_type(code, row.code_type)? && !self.is_of_type(code, row.format_type())? {
             return Err(End::Inconsistent);
         }
         let body = self.word(code, 0)?;

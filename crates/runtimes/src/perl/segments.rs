@@ -1,7 +1,7 @@
 //! Which frames a native call of the run loop was made for.
 //!
-//! Perl calls it for subs that C code calls, for the block of a sort, and for an eval below these:
-//! an eval needs a loop that it can leave, and those before it cannot be left.
+//! Perl calls it for subs and blocks that C code calls, and for an eval below these: an eval needs
+//! a loop that it can leave, and those before it cannot be left.
 
 use crate::room::{Chain, Frame};
 
@@ -10,15 +10,19 @@ use crate::room::{Chain, Frame};
 pub(super) enum Mark {
     /// Nothing.
     Plain = 0,
-    /// C code has called it: nothing follows when it returns.
+    /// Nothing follows when it returns: C code has called it, or it is the last thing of a block.
     CalledSub = 1,
     /// An eval.
     Eval = 2,
     /// An eval after which nothing follows: the one around a sub that C code calls, or the last
-    /// thing of a sort's block, or what C code has given to be run.
+    /// thing of a block, or what C code has given to be run.
     LastEval = 3,
-    /// The block of a sort, which has no function of its own.
-    SortBlock = 4,
+    /// A block that C code calls: of a sort, of a pattern, of `defer`.
+    Block = 4,
+    /// A sub that C code has called, on a stack of its own.
+    FirstSub = 5,
+    /// An eval that C code has made, on a stack of its own, around a sub or for a text.
+    FirstEval = 6,
 }
 
 impl Mark {
@@ -28,8 +32,9 @@ impl Mark {
     }
 
     fn of(frame: Frame) -> Mark {
-        let all = [Mark::Plain, Mark::CalledSub, Mark::Eval, Mark::LastEval, Mark::SortBlock];
-        all.into_iter().find(|mark| *mark as u8 == frame.mark).unwrap_or(Mark::Plain)
+        use Mark::*;
+        let all = [Plain, CalledSub, Eval, LastEval, Block, FirstSub, FirstEval];
+        all.into_iter().find(|mark| *mark as u8 == frame.mark).unwrap_or(Plain)
     }
 }
 
@@ -44,15 +49,16 @@ pub(super) fn mark_entries(chain: &mut Chain) {
         let inner = at.checked_sub(1).and_then(|inner| chain.get(inner)).map(Mark::of);
         let is_entry = match mark {
             Mark::Plain => false,
-            Mark::SortBlock => true,
+            Mark::Block | Mark::FirstSub => true,
             // The sub is the last thing in the block.
-            Mark::CalledSub => outer != Mark::SortBlock,
+            Mark::CalledSub => outer != Mark::Block,
             Mark::Eval => is_fixed,
-            Mark::LastEval if outer == Mark::SortBlock => true,
-            Mark::LastEval => inner != Some(Mark::CalledSub),
+            Mark::LastEval if outer == Mark::Block => true,
+            Mark::LastEval | Mark::FirstEval => inner != Some(Mark::CalledSub),
         };
+        let is_eval = |mark| matches!(mark, Mark::Eval | Mark::LastEval | Mark::FirstEval);
         if is_entry {
-            is_fixed = matches!(mark, Mark::SortBlock | Mark::CalledSub) && outer != Mark::LastEval;
+            is_fixed = !is_eval(mark) && !is_eval(outer);
         }
         chain.set(at, Frame { is_entry, ..frame });
         outer = mark;
@@ -80,7 +86,7 @@ mod tests {
         use Mark::*;
         assert_eq!(entries(&[Plain, Eval, Plain, Eval]), [false; 4]);
         // sort -> sub -> eval -> eval.
-        let sorted = [Plain, SortBlock, Plain, Eval, Eval];
+        let sorted = [Plain, Block, Plain, Eval, Eval];
         assert_eq!(entries(&sorted), [false, true, false, true, false]);
         // A callback of C code, without an eval around it and with one.
         assert_eq!(entries(&[Plain, CalledSub, Eval]), [false, true, true]);
@@ -88,9 +94,13 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_last_in_the_block_of_a_sort_was_not_called_by_c_code() {
+    fn what_comes_last_in_a_block_was_not_called_by_c_code() {
         use Mark::*;
-        assert_eq!(entries(&[Plain, SortBlock, CalledSub, Plain]), [false, true, false, false]);
-        assert_eq!(entries(&[Plain, SortBlock, LastEval]), [false, true, true]);
+        assert_eq!(entries(&[Plain, Block, CalledSub, Plain]), [false, true, false, false]);
+        assert_eq!(entries(&[Plain, Block, LastEval]), [false, true, true]);
+        assert_eq!(entries(&[Plain, Block, Eval]), [false, true, true]);
+        // What has a stack of its own was: an overloaded operator, DESTROY.
+        assert_eq!(entries(&[Plain, Block, FirstSub, Plain]), [false, true, true, false]);
+        assert_eq!(entries(&[Block, FirstEval, CalledSub, Eval]), [true, false, true, false]);
     }
 }
