@@ -174,7 +174,8 @@ fn expect_known_stacks(how: &str, calls: &str, flags: &[&str]) {
         assert!(stacks.len() >= least, "{what}");
         // At an instruction that the optimizing compiler has no place for, the next place is shown.
         let is_exact = flags.iter().any(|flag| EXACT_FLAGS.contains(flag));
-        let tolerated = if is_exact { 0 } else { stacks.len() / 50 };
+        // Of few stacks some more may be so by chance.
+        let tolerated = if is_exact { 0 } else { stacks.len() / 50 + 5 };
         assert!(
             wrong.len() <= tolerated,
             "{what}, {} impossible: {:#?}",

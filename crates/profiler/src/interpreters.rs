@@ -253,10 +253,12 @@ impl Interpreters {
         let Some(mut state) = lock(&self.state) else { return Interpreted::default() };
         let Some(reading) = &mut state.reading else { return Interpreted::default() };
         let interpreted = read(reading);
-        if reading.is_wrong_too_often() {
+        if reading.is_mostly_wrong() {
             state.reading = None;
+            let found = state.found.take();
+            state.without.extend(found);
             let name = state.text.take().unwrap_or_default();
-            state.text = Some(format!("{name}: given up, its frames could not be read too often"));
+            state.text = Some(format!("{name}: given up, most of its frames could not be read"));
         }
         interpreted
     }

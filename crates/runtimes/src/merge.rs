@@ -141,7 +141,9 @@ fn merge_whole(parts: Parts<'_>, code: &RuntimeCode) -> Merged {
     }
     let all = calls.first().copied().unwrap_or(0)..calls.last().map_or(0, |last| last + 1);
     let mut hidden = all;
-    let is_uncertain = calls.len() != segments.len() && is_whole;
+    // A fiber of Ruby's that has run only functions of C so far.
+    let is_of_c = code.language == RuntimeLanguage::Ruby && calls.is_empty();
+    let is_uncertain = calls.len() != segments.len() && is_whole && !is_of_c;
     if is_uncertain {
         calls.truncate(1);
         segments = std::iter::once(0..parts.entries.len()).collect();

@@ -38,6 +38,9 @@ const NAME_BYTES: usize = 112;
 const GROUP: usize = 16;
 /// From this owner on a frame stands for a native call of the evaluator, not for a function.
 const SHIM: u8 = 3;
+/// Where a type has its flags (`tp_flags`), behind its own type, and what they say of strings.
+const TYPE_FLAGS: u64 = 160;
+const TEXT_SUBCLASS: u64 = 1 << 28;
 
 /// Reads the frames of the thread whose state is at `state`; 0: it is not known. The thread stands
 /// still, its stack pointer is `sp`.
@@ -112,10 +115,25 @@ impl Walk<'_, '_, '_> {
     /// Adds all frames, each with the address of its code for the key.
     fn follow(&mut self, state: u64) -> Result<End, End> {
         let row = self.layout.row;
-        let mut frame = self.word(state, row.thread_frame)?;
-        if let Some(current) = row.c_frame {
-            frame = self.word(frame, current)?;
+        let frame = self.word(state, row.thread_frame)?;
+        let Some(current) = row.c_frame else { return self.follow_frames(frame) };
+        let begin = self.chain.frames().len();
+        let innermost = self.word(frame, current)?;
+        match self.follow_frames(innermost) {
+            // The evaluator has just been entered: it fills its own structure after it has linked
+            // it to the one before.
+            Err(wrong) if !self.memory.is_used_up() => {
+                self.chain.truncate(begin);
+                let before = self.word(frame, current + 8).and_then(|before| self.word(before, current));
+                before.and_then(|frame| self.follow_frames(frame)).map_err(|_| wrong)
+            }
+            followed => followed,
         }
+    }
+
+    /// The same from the innermost frame on.
+    fn follow_frames(&mut self, mut frame: u64) -> Result<End, End> {
+        let row = self.layout.row;
         for _ in 0..MAX_STEPS {
             if frame == 0 {
                 // Until the evaluator has linked a frame to its callers, it has none.
@@ -174,14 +192,17 @@ impl Walk<'_, '_, '_> {
         let new = |code: &u64| self.chain.met(*code).is_none();
         let codes = frames.iter().take(GROUP).map(|frame| frame.key).filter(new);
         self.memory.prefetch(codes, row.code_bytes());
-        if self.layout.row.code_version == 0 {
-            let mut names = [0; GROUP];
-            for (at, name) in group.zip(&mut names) {
+        if row.code_version != 0 {
+            return;
+        }
+        for part in [row.code_name, row.code_file] {
+            let mut texts = [0; GROUP];
+            for (at, text) in group.clone().zip(&mut texts) {
                 let code = self.chain.frames().get(at).map(|frame| frame.key);
                 let code = code.filter(|&code| self.chain.met(code).is_none());
-                *name = code.and_then(|code| self.word(code, self.layout.row.code_name).ok()).unwrap_or(0);
+                *text = code.and_then(|code| self.word(code, part).ok()).unwrap_or(0);
             }
-            self.memory.prefetch(names.into_iter().filter(|&name| name != 0), NAME_BYTES);
+            self.memory.prefetch(texts.into_iter().filter(|&text| text != 0), NAME_BYTES);
         }
     }
 
@@ -211,11 +232,9 @@ impl Walk<'_, '_, '_> {
         let first_line = self.word(code, row.code_first_line)? as u32;
         let key = match row.code_version {
             0 => {
-                let text = self.text(name, MAX_NAME)?;
-                let free = self.chain.free().get_mut(..text.bytes).ok_or(End::Full)?;
-                self.memory.copy(text.at, free).ok_or(End::Unreadable)?;
                 let size = self.memory.word(code + row.bytes_length).ok_or(End::Unreadable)?;
-                hash([code, name, file, table, u64::from(first_line), size, hash_of(free)])
+                let texts = [self.hash_of_text(name, MAX_NAME)?, self.hash_of_text(file, MAX_FILE)?];
+                hash([code, name, file, table, u64::from(first_line), size, texts[0], texts[1]])
             }
             at => hash([code, file, table, u64::from(first_line), self.word(code, at)? as u32 as u64]),
         };
@@ -250,6 +269,13 @@ impl Walk<'_, '_, '_> {
         self.chain.keep(names + kept).ok_or(End::Full)
     }
 
+    fn hash_of_text(&mut self, object: u64, at_most: usize) -> Result<u64, End> {
+        let text = self.text(object, at_most)?;
+        let free = self.chain.free().get_mut(..text.bytes).ok_or(End::Full)?;
+        self.memory.copy(text.at, free).ok_or(End::Unreadable)?;
+        Ok(hash_of(free))
+    }
+
     fn expect_type(&mut self, object: u64, expected: u64) -> Result<(), End> {
         if !object.is_multiple_of(8) || self.word(object, self.layout.row.object_type)? != expected {
             return Err(End::Inconsistent);
@@ -257,18 +283,27 @@ impl Walk<'_, '_, '_> {
         Ok(())
     }
 
-    /// Where the characters of a string are.
+    /// Where the characters of a string are. Programs may compile with a path of a class of theirs.
     fn text(&mut self, object: u64, at_most: usize) -> Result<Text, End> {
         let row = self.layout.row;
-        self.expect_type(object, self.layout.text_type)?;
+        if self.expect_type(object, self.layout.text_type).is_err() {
+            let class = self.word(object, row.object_type)?;
+            let flags = self.word(class, row.object_type + TYPE_FLAGS)?;
+            if !object.is_multiple_of(8) || flags & TEXT_SUBCLASS == 0 {
+                return Err(End::Inconsistent);
+            }
+        }
         let length = self.word(object, row.text_length)?;
         let state = self.word(object, row.text_state)? as u32;
         // PEP 393: kind:3, compact:1, ascii:1.
         let state = state >> row.text_kind_bit;
         let (kind, is_compact, is_ascii) = (state & 7, state >> 3 & 1 == 1, state >> 4 & 1 == 1);
         match (kind, u32::try_from(length)) {
-            (1 | 2 | 4, Ok(length)) if is_compact => {
-                let at = object.wrapping_add(if is_ascii { row.text_ascii } else { row.text_compact });
+            (1 | 2 | 4, Ok(length)) => {
+                let at = match is_compact {
+                    true => object.wrapping_add(if is_ascii { row.text_ascii } else { row.text_compact }),
+                    false => self.word(object, row.text_compact)?,
+                };
                 // Whole characters.
                 let bytes = (length as usize).saturating_mul(kind as usize).min(at_most & !3);
                 Ok(Text { at, kind, bytes })

@@ -28,9 +28,9 @@ const PLACES: usize = 4096;
 const MAX_FINGERPRINT_PLACES: usize = 65_536;
 /// Blocks that are read of a blocked thread, whose walk holds nobody.
 const BLOCKED_READS: usize = 8192;
-/// Chains of which more than one in `TOLERATED` is wrong are too many.
+/// An interpreter is given up if most chains of so many are wrong: its structures are others. Where
+/// they are right, those of a thread that switches its stacks all the time are wrong, too.
 const CHECKED_WALKS: u64 = 1000;
-const TOLERATED: u64 = 20;
 /// Thread pointers that are remembered.
 const MAX_POINTERS: usize = 8192;
 
@@ -276,12 +276,12 @@ impl Reading {
         }
     }
 
-    /// Whether too many of the last chains were wrong.
-    pub fn is_wrong_too_often(&mut self) -> bool {
-        let is_too_often = self.wrong > CHECKED_WALKS / TOLERATED;
+    /// Whether most of the last chains were wrong.
+    pub fn is_mostly_wrong(&mut self) -> bool {
+        let is_mostly_wrong = self.wrong > CHECKED_WALKS / 2;
         if self.walks >= CHECKED_WALKS {
             (self.walks, self.wrong) = (0, 0);
         }
-        is_too_often
+        is_mostly_wrong
     }
 }

@@ -15,9 +15,11 @@ const HAS_LINES: u64 = 1;
 /// Nothing is below.
 const LOWEST: u64 = 4096;
 
-/// Bytes of a method's description, and of its class' name, by which it is known.
+/// Bytes of a method's description, of its and its class' name, and of its line table, by which it
+/// is known.
 const KEY: usize = 40;
 const KEY_NAME: usize = 256;
+const KEY_LINES: usize = 32;
 
 impl JavaWalk<'_, '_, '_> {
     /// The method's key, and its content if that is not known; `None`: there is none at that
@@ -36,12 +38,12 @@ impl JavaWalk<'_, '_, '_> {
         let pool = self.pointer(described, layout.const_constants)?;
         let class = self.pointer(pool, layout.pool_holder)?;
         let class_name = self.pointer(class, layout.klass_name)?;
-        let key = self.key(method, described, class_name)?;
+        let name = self.short(described.wrapping_add(layout.const_name))?;
+        let name = self.constant(pool, name)?;
+        let key = self.key(method, described, [class_name, name])?;
         if self.known.has(key) {
             return Ok(Frame { key, ..Frame::default() });
         }
-        let name = self.short(described.wrapping_add(layout.const_name))?;
-        let name = self.constant(pool, name)?;
         let mut name_bytes = self.put_symbol(HEAD, class_name, MAX_CLASS)?;
         name_bytes = self.as_in_source(name_bytes)?;
         name_bytes += put(self.chain, self.memory, HEAD + name_bytes, Piece::Text(b"."))?;
@@ -67,17 +69,25 @@ impl JavaWalk<'_, '_, '_> {
         Ok(Frame { key, content, ..Frame::default() })
     }
 
-    /// By where it is, its description, and its class' name: other classes may be loaded to where
-    /// one was.
-    fn key(&mut self, method: u64, described: u64, class_name: u64) -> Result<u64, End> {
-        let length = self.short(class_name.wrapping_add(self.layout.symbol_length))?;
-        let (mut bytes, mut name) = ([0; KEY], [0; KEY_NAME]);
+    /// By where it is, its description, and what it and its class are called: another class of that
+    /// name may be loaded to where one was.
+    fn key(&mut self, method: u64, described: u64, names: [u64; 2]) -> Result<u64, End> {
+        let (mut bytes, mut lines) = ([0; KEY], [0; KEY_LINES]);
         // Its first word is filled in later.
         self.memory.copy(described.wrapping_add(8), &mut bytes).ok_or(End::Unreadable)?;
-        let name = name.get_mut(..usize::from(length).min(KEY_NAME)).ok_or(End::Full)?;
-        let text = class_name.wrapping_add(self.layout.symbol_text);
-        self.memory.copy(text, name).ok_or(End::Unreadable)?;
-        Ok(hash([method, described, hash_of(&bytes), hash_of(name)]))
+        let (start, length) = self.lines_of(described)?;
+        let lines = lines.get_mut(..KEY_LINES.min(length)).ok_or(End::Full)?;
+        self.memory.copy(start, lines).ok_or(End::Unreadable)?;
+        let [class, name] = names.map(|symbol| self.hash_of_symbol(symbol));
+        Ok(hash([method, described, hash_of(&bytes), hash_of(lines), class?, name?]))
+    }
+
+    fn hash_of_symbol(&mut self, symbol: u64) -> Result<u64, End> {
+        let length = self.short(symbol.wrapping_add(self.layout.symbol_length))?;
+        let mut text = [0; KEY_NAME];
+        let text = text.get_mut(..usize::from(length).min(KEY_NAME)).ok_or(End::Full)?;
+        self.memory.copy(symbol.wrapping_add(self.layout.symbol_text), text).ok_or(End::Unreadable)?;
+        Ok(hash_of(text))
     }
 
     /// The pointer in a field of the structure at `start`.
@@ -118,18 +128,21 @@ impl JavaWalk<'_, '_, '_> {
         Ok(end)
     }
 
-    /// Copies the line table, which is behind the bytecodes, and what follows; returns the bytes.
+    /// Copies the line table, and what follows; returns the bytes.
     fn put_lines(&mut self, at: usize, of_method: u64) -> Result<u32, End> {
+        let (start, bytes) = self.lines_of(of_method)?;
+        Ok(put(self.chain, self.memory, at, Piece::At(start, bytes))? as u32)
+    }
+
+    /// Where the line table is, behind the bytecodes, and the bytes to the end of the description.
+    fn lines_of(&mut self, described: u64) -> Result<(u64, usize), End> {
         let layout = *self.layout;
-        let count = self.short(of_method.wrapping_add(layout.const_code_size))?;
-        let start = of_method.wrapping_add(layout.const_bytes).wrapping_add(count.into());
-        let flags = self.memory.byte(of_method.wrapping_add(layout.const_flags)).ok_or(End::Unreadable)?;
-        let words = self.memory.half(of_method.wrapping_add(layout.const_size)).ok_or(End::Unreadable)?;
-        let end = of_method.wrapping_add(8 * u64::from(words));
+        let count = self.short(described.wrapping_add(layout.const_code_size))?;
+        let start = described.wrapping_add(layout.const_bytes).wrapping_add(count.into());
+        let flags = self.memory.byte(described.wrapping_add(layout.const_flags)).ok_or(End::Unreadable)?;
+        let words = self.memory.half(described.wrapping_add(layout.const_size)).ok_or(End::Unreadable)?;
+        let end = described.wrapping_add(8 * u64::from(words));
         let bytes = end.checked_sub(start).ok_or(End::Inconsistent)?.min(MAX_LINES);
-        if u64::from(flags) & HAS_LINES == 0 {
-            return Ok(0);
-        }
-        Ok(put(self.chain, self.memory, at, Piece::At(start, bytes as usize))? as u32)
+        Ok((start, if u64::from(flags) & HAS_LINES == 0 { 0 } else { bytes as usize }))
     }
 }
