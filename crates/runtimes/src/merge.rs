@@ -113,23 +113,8 @@ fn merge_whole(parts: Parts<'_>, code: &RuntimeCode) -> Merged {
     let numbered = parts.native.iter().enumerate();
     let mut calls: Vec<usize> =
         numbered.filter(|(_, address)| code.runs(**address)).map(|(at, _)| at).collect();
-    let mut segments = segments(parts.entries);
     let is_whole = parts.is_complete && !parts.is_cut;
-    if is_whole && !code.root.is_empty() && !parts.native.iter().any(|at| code.root.contains(at)) {
-        // The outermost frame has no call of its own: the program is only being read, or a host
-        // calls its functions.
-        let last = segments.pop().unwrap_or_default();
-        if let Some(outermost) = segments.last_mut() {
-            outermost.end = last.end;
-        }
-    }
-    if code.language == RuntimeLanguage::Ruby && parts.entries.last() == Some(&false) && segments.len() > 1 {
-        // A thread or a fiber that begins with a function of C, for which there is no call.
-        let last = segments.pop().unwrap_or_default();
-        if let Some(outermost) = segments.last_mut() {
-            outermost.end = last.end;
-        }
-    }
+    let mut segments = called_segments(parts, is_whole, code);
     let may_wait = code.language != RuntimeLanguage::Python;
     // The innermost evaluator was just entered, or is leaving: its frame is not there yet, or not
     // any more, while the frame's variables are freed.
@@ -169,6 +154,23 @@ fn merge_whole(parts: Parts<'_>, code: &RuntimeCode) -> Merged {
     // The native walk did not get so far.
     places.extend(left.flatten().map(Place::Interpreted));
     Merged { places, is_uncertain }
+}
+
+/// The segments that have a call each, but for moments.
+fn called_segments(parts: Parts<'_>, is_whole: bool, code: &RuntimeCode) -> Vec<Range<usize>> {
+    let mut segments = segments(parts.entries);
+    // The program is only being read, or a host calls its functions.
+    let has_root = code.root.is_empty() || parts.native.iter().any(|at| code.root.contains(at));
+    // A thread or a fiber that begins with a function of C.
+    let begins_in_c = code.language == RuntimeLanguage::Ruby && parts.entries.last() == Some(&false);
+    if is_whole && !has_root || begins_in_c && segments.len() > 1 {
+        // The outermost frame has no call of its own.
+        let last = segments.pop().unwrap_or_default();
+        if let Some(outermost) = segments.last_mut() {
+            outermost.end = last.end;
+        }
+    }
+    segments
 }
 
 /// Merges where native frames were left out: those inside take the innermost segments, those

@@ -28,7 +28,7 @@ const MAX_STACKS: usize = 64;
 const TYPE: u8 = 15;
 const SORT_BLOCK: u8 = 0;
 const DEFER: u8 = 13;
-/// A sub's context that stands for code within a pattern: of a closure (`qr`), of the sub around it.
+/// Sub contexts that stand for code within a pattern: of a closure (`qr`), and of the sub around.
 const PATTERN: u8 = 0x40;
 const IN_PATTERN: u8 = 0x80;
 /// What `si_type` says: the outermost stack, that of a sort, and that of what runs while code is
@@ -142,8 +142,8 @@ impl PerlWalk<'_, '_, '_> {
         Ok(End::Full)
     }
 
-    /// The contexts of one stack, given with its kind and that of the next inner one; `false`: there
-    /// are too many. `op` is what is run now, if this is the innermost one.
+    /// The contexts of one stack, given with its kind and that of the next inner one; `false`:
+    /// there are too many. `op` is what is run now, if this is the innermost one.
     fn follow_stack(&mut self, info: u64, (kind, inner): (u32, u32), op: Option<u64>) -> Result<bool, End> {
         let row = self.layout.row;
         let contexts = self.word(info, row.info_contexts)?;
