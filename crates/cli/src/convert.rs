@@ -65,7 +65,7 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
     if let Some(error) = failure {
         return Err(error);
     }
-    let cannot = |error| not_read(&arguments.input, error, "--from");
+    let cannot = |error| not_read(&arguments.input, error);
     frames.end(read.map_err(cannot)?)?;
     if writer.samples == 0 {
         return Err(cannot(read::unreadable("there is no sample in it")));
@@ -150,14 +150,14 @@ fn without_suffix(name: &str) -> Option<&str> {
     suffixes.find_map(|suffix| name.strip_suffix(suffix)?.strip_suffix('.')).filter(|rest| !rest.is_empty())
 }
 
-/// The same with the file's name, and what says its format, in another verb's hint.
+/// The same with the file's name, for a verb without `--from`.
 pub fn cannot_read(path: &Path, error: Error) -> Error {
-    not_read(path, error, "`swipr convert --from`")
+    let next = error.next.replace("--from", "`swipr convert --from`");
+    not_read(path, Error { next, ..error })
 }
 
-fn not_read(path: &Path, error: Error, from: &str) -> Error {
-    let what = format!("cannot read {}: {}", path.display(), error.what);
-    Error { what, next: format!("{}; {from} says which it is", error.next), ..error }
+fn not_read(path: &Path, error: Error) -> Error {
+    Error { what: format!("cannot read {}: {}", path.display(), error.what), ..error }
 }
 
 /// Whether a function of the frame has a demangled name, and no other.

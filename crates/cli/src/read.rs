@@ -110,7 +110,7 @@ pub fn recording(
         Readable::Raw => offline::read(&String::from_utf8_lossy(&input.whole()?), symbols, shape, to),
         Readable::Perf => perf::read(&input, name, shape, to),
         Readable::Folded => folded::read(&input, name, shape, to),
-        Readable::Pprof => pprof::read(&input.whole()?, name, shape, to),
+        Readable::Pprof => return pprof::read(&input.whole()?, name, shape, to).map(|()| found),
     }
     .map_err(unreadable)?;
     Ok(found)
@@ -119,7 +119,7 @@ pub fn recording(
 /// Why a file is not read, and which are.
 pub fn unreadable(why: impl Into<String>) -> Error {
     let names: Vec<&str> = Readable::ALL.iter().map(|(name, _)| *name).collect();
-    Error::new(why, format!("recordings can be read in {}", names.join(", ")))
+    Error::new(why, format!("recordings can be read in {}; --from says which it is", names.join(", ")))
 }
 
 /// A header for formats that have none. `pid` is 0 where it is not known.

@@ -4,7 +4,8 @@
 mod tables;
 
 use super::system_calls::SystemCalls;
-use super::{Figures, header};
+use super::{Figures, header, unreadable};
+use crate::error::Error;
 use crate::event::{Event, OwnedSample};
 use crate::shape::Shape;
 use rustc_hash::FxHashMap;
@@ -17,21 +18,36 @@ pub(super) fn read(
     name: &str,
     shape: &Arc<Shape>,
     to: &mut dyn FnMut(Event) -> Result<(), String>,
-) -> Result<(), String> {
-    let profile = PprofProfile::parse(bytes)?;
+) -> Result<(), Error> {
+    let profile = PprofProfile::parse(bytes).map_err(unreadable)?;
     if profile.samples.is_empty() {
-        return Err("there is no sample in it, or it is no pprof profile".to_owned());
+        return Err(unreadable("there is no sample in it, or it is no pprof profile"));
     }
-    let types: Vec<(String, String)> =
-        profile.sample_types.iter().map(|&(kind, unit)| (profile.text(kind), profile.text(unit))).collect();
+    let mut values = profile.samples.iter().flat_map(|sample| &sample.values);
+    if values.any(|&value| i64::try_from(value).is_err()) {
+        let why = "it has negative values: it is the difference of two profiles";
+        return Err(Error::new(why, "compare the two themselves: swipr diff BEFORE AFTER"));
+    }
+    samples(&profile, name, shape, to).map_err(unreadable)
+}
+
+fn samples(
+    profile: &PprofProfile<'_>,
+    name: &str,
+    shape: &Arc<Shape>,
+    to: &mut dyn FnMut(Event) -> Result<(), String>,
+) -> Result<(), String> {
+    let text = |&(kind, unit): &(u64, u64)| (profile.text(kind), profile.text(unit));
+    let types: Vec<(String, String)> = profile.sample_types.iter().map(text).collect();
     let count = types.iter().position(|(kind, unit)| kind == "samples" || unit == "count");
     let weight = types.iter().rposition(|(_, unit)| unit != "count");
+    let unit_ns = weight.and_then(|index| types.get(index)).map_or(1, |(_, unit)| nanoseconds(unit));
     let mode = if types.iter().any(|(kind, _)| kind == "cpu") { Mode::Cpu } else { Mode::Wall };
     let (process, pid) = profile.process(name);
     let mut header = header(&process, pid, mode, profile.time_ns);
     header.executable = profile.executable().unwrap_or(header.executable);
     if profile.period > 0 {
-        header.interval_ns = profile.period;
+        header.interval_ns = profile.period.saturating_mul(nanoseconds(&text(&profile.period_type).1));
     }
     to(Event::Header(header.clone()))?;
     let (modules, calls) = (profile.modules(), SystemCalls::new());
@@ -42,7 +58,8 @@ pub(super) fn read(
     for sample in &profile.samples {
         let value = |index: Option<usize>| index.and_then(|index| sample.values.get(index)).copied();
         let ticks = value(count).unwrap_or(1).clamp(1, u64::from(u32::MAX));
-        let total = value(weight).unwrap_or(ticks.saturating_mul(header.interval_ns));
+        let total = value(weight).map(|value| value.saturating_mul(unit_ns));
+        let total = total.unwrap_or(ticks.saturating_mul(header.interval_ns));
         if value(count) == Some(0) && total == 0 {
             continue;
         }
@@ -145,6 +162,16 @@ impl PprofProfile<'_> {
             }
         }
         (thread, if state == State::Blocked(None) { State::Blocked(call) } else { state })
+    }
+}
+
+/// What a unit of time is in nanoseconds. Of others, such as bytes, the numbers stay.
+fn nanoseconds(unit: &str) -> u64 {
+    match unit {
+        "microseconds" | "us" => 1_000,
+        "milliseconds" | "ms" => 1_000_000,
+        "seconds" | "s" => 1_000_000_000,
+        _ => 1,
     }
 }
 

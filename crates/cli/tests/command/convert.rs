@@ -1,6 +1,7 @@
 //! `swipr convert`.
 
 use crate::support::*;
+use prost::Message;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Stdio;
@@ -8,6 +9,7 @@ use swipr_c_tests::directory::Directory;
 use swipr_c_tests::host::wait_until;
 use swipr_c_tests::http;
 use swipr_formats::FORMATS;
+use swipr_properties::readers::pprof::{Function, Line, Location, Profile, Sample, ValueType};
 
 /// A recording of the burner, raw.
 fn recorded(directory: &Directory) -> String {
@@ -277,6 +279,64 @@ fn gos_own_profiles_can_be_read() {
     assert!(made.status.success(), "{made:?}");
     let folded = |name: &str| says(["convert", &path(name), "-o", "-", "-f", "folded", "-q"]).well().out;
     assert_eq!(leaves(&folded("gos.pb.gz")), leaves(&folded("ours.pb.gz")));
+}
+
+/// A profile of `main;work` and `main`, with such values.
+fn profile(kind: &str, unit: &str, work: [i64; 2], main: [i64; 2]) -> Vec<u8> {
+    let strings = ["", "samples", "count", kind, unit, "work", "main"];
+    let value_type = |kind, unit| ValueType { kind, unit };
+    let of = |id: u64| Line { function_id: id, ..Line::default() };
+    let sample = |ids: &[u64], values: [i64; 2]| Sample {
+        location_id: ids.to_vec(),
+        value: values.to_vec(),
+        ..Sample::default()
+    };
+    let profile = Profile {
+        string_table: strings.map(str::to_owned).to_vec(),
+        sample_type: vec![value_type(1, 2), value_type(3, 4)],
+        sample: vec![sample(&[1, 2], work), sample(&[2], main)],
+        location: [1, 2].map(|id| Location { id, line: vec![of(id)], ..Location::default() }).to_vec(),
+        function: [1, 2].map(|id| Function { id, name: id as i64 + 4, ..Function::default() }).to_vec(),
+        period_type: Some(value_type(3, 4)),
+        period: 10,
+        ..Profile::default()
+    };
+    profile.encode_to_vec()
+}
+
+/// Regression: microseconds, as of Node.js, were nanoseconds, and 80 ms were 80 us.
+#[test]
+fn times_of_a_pprof_profile_may_be_in_any_unit() {
+    let directory = Directory::new();
+    let file = directory.path().join("a.pb");
+    let converted = |format: &str| {
+        let file = file.display().to_string();
+        says(["convert", &file, "-f", format, "-o", "-", "-q", "--weight", "ns"]).well().out
+    };
+    for (unit, ns) in [
+        ("nanoseconds", 1_u64),
+        ("microseconds", 1_000),
+        ("us", 1_000),
+        ("milliseconds", 1_000_000),
+        ("seconds", 1_000_000_000),
+        ("bytes", 1),
+    ] {
+        std::fs::write(&file, profile("cpu", unit, [5, 50], [3, 30])).expect("a file");
+        assert_eq!(converted("folded"), format!("main {}\nmain;work {}\n", 30 * ns, 50 * ns), "{unit}");
+        assert!(converted("raw").contains(&format!("\"interval_ns\":{}", 10 * ns)), "{unit}");
+    }
+}
+
+/// Regression: -30 became 18,446,744,073,709,551,586 nanoseconds.
+#[test]
+fn a_pprof_profile_that_is_a_difference_is_refused() {
+    let directory = Directory::new();
+    let file = directory.path().join("a.pb");
+    std::fs::write(&file, profile("cpu", "nanoseconds", [5, 50], [-3, -30])).expect("a file");
+    let file = file.display().to_string();
+    for said in [says(["convert", &file, "-f", "folded", "-o", "-"]), says(["diff", &file, &file])] {
+        said.refuses(1, &["difference of two profiles", "next: compare the two themselves: swipr diff"]);
+    }
 }
 
 #[test]

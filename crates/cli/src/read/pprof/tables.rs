@@ -14,6 +14,7 @@ pub struct PprofProfile<'a> {
     pub strings: Vec<&'a [u8]>,
     pub time_ns: u64,
     pub duration_ns: u64,
+    pub period_type: (u64, u64),
     pub period: u64,
     /// The mapping that was written first: the program's.
     pub program: Option<u64>,
@@ -68,6 +69,7 @@ impl<'a> PprofProfile<'a> {
                 6 => profile.strings.push(value.bytes()),
                 9 => profile.time_ns = value.number(),
                 10 => profile.duration_ns = value.number(),
+                11 => profile.period_type = pair(value)?,
                 12 => profile.period = value.number(),
                 13 => value.numbers(&mut profile.comments)?,
                 _ => {}
