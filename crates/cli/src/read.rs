@@ -64,7 +64,8 @@ impl Readable {
         if bytes.first().is_some_and(|&byte| byte == 0x0a) && bytes.get(2) == Some(&0x08) {
             return Some(Readable::Pprof);
         }
-        if text.starts_with(b"#") || text.windows(2).any(|pair| pair == b"\n\t") {
+        let line = text.split(|&byte| byte == b'\n').next().unwrap_or_default();
+        if text.starts_with(b"#") || text.windows(2).any(|pair| pair == b"\n\t") || perf::is_sample(line) {
             return Some(Readable::Perf);
         }
         // A stack of many long names has a line of any length.

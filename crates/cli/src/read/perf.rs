@@ -13,6 +13,10 @@ use swipr_formats::model::{Frame, FrameKind, Language, Mode, Module, State, Thre
 /// The weight of a sample whose line has no period.
 const INTERVAL_NS: u64 = 10_000_000;
 
+/// In the place of a module, of functions that perf found to be inlined. Their offsets are those of
+/// the function around them.
+const INLINED: &str = "inlined";
+
 #[derive(Debug)]
 struct Head {
     thread: Thread,
@@ -45,26 +49,28 @@ pub(super) fn read(
             reader.figures.losses = stats.or(reader.figures.losses.take());
             return Ok(());
         }
-        if line.trim().is_empty() {
-            if let Some((head, frames)) = open.take() {
-                reader.sample(head, frames, to)?;
+        // Frames begin with a tab. Blanks may be before a thread's name, too.
+        let next = if line.starts_with('\t') { None } else { head(&line) };
+        if let Some((head, frame)) = next {
+            let mut frames = Vec::new();
+            if is_frame(frame) {
+                reader.frame(frame.trim(), &mut frames);
             }
-        } else if line.starts_with(['\t', ' ']) && open.is_some() {
-            if let Some((_, frames)) = &mut open {
-                match place(&line) {
-                    Some((file, number)) => set_place(frames, file, number),
-                    None if is_frame(&line) => reader.frame(line.trim(), frames),
-                    // perf has an object and an address there where it knows no file.
-                    None => {}
+            return open
+                .replace((head, frames))
+                .map_or(Ok(()), |(head, frames)| reader.sample(head, frames, to));
+        }
+        match &mut open {
+            _ if line.trim().is_empty() => {
+                if let Some((head, frames)) = open.take() {
+                    reader.sample(head, frames, to)?;
                 }
             }
-        } else {
-            if let Some((head, frames)) = open.take() {
-                reader.sample(head, frames, to)?;
-            }
-            let head =
-                head(&line).ok_or_else(|| format!("line {number}: it is no sample of perf script's"))?;
-            open = Some((head, Vec::new()));
+            Some((_, frames)) if line.starts_with(['\t', ' ']) => match is_frame(&line) {
+                true => reader.frame(line.trim(), frames),
+                false => set_place(frames, line.trim()),
+            },
+            _ => return Err(format!("line {number}: it is no sample of perf script's")),
         }
         Ok(())
     })?;
@@ -125,6 +131,7 @@ impl Reader<'_> {
         let (symbol, module) = open.rsplit_once(" (").unwrap_or((rest, ""));
         let symbol = symbol.trim();
         let (name, offset) = match symbol.rsplit_once("+0x") {
+            Some((name, _)) if module == INLINED => (name, 0),
             Some((name, offset)) => (name, u64::from_str_radix(offset, 16).unwrap_or(0)),
             None => (symbol, 0),
         };
@@ -140,14 +147,13 @@ impl Reader<'_> {
         if let Some(language) = Language::from_module(module) {
             return frames.push(super::interpreted_frame(language, address, functions));
         }
-        let known = !module.is_empty() && module != "[unknown]";
+        let known = !["", "[unknown]", INLINED].contains(&module);
         let module = known.then(|| self.module(module));
-        match frames.last_mut() {
-            Some(inner) if is_inlined_into(inner, address) && !functions.is_empty() => {
-                inner.functions = inner.functions.iter().cloned().chain(functions).collect();
-            }
-            _ => frames.push(Frame { address, kind: FrameKind::Native, module, functions: functions.into() }),
+        let mut frame = Frame { address, kind: FrameKind::Native, module, functions: functions.into() };
+        if let Some(inner) = frames.pop_if(|inner| is_inlined_into(inner, &frame)) {
+            frame.functions = inner.functions.iter().chain(frame.functions.iter()).cloned().collect();
         }
+        frames.push(frame);
     }
 
     fn module(&mut self, path: &str) -> Arc<Module> {
@@ -163,31 +169,34 @@ impl Reader<'_> {
     }
 }
 
-/// The file and the line of the frame above: `  FILE:LINE`.
-fn place(line: &str) -> Option<(&str, u32)> {
-    let (file, number) = line.trim().rsplit_once(':').filter(|_| !is_frame(line))?;
-    Some((file, number.parse().ok()?))
-}
-
 /// Frames begin with a tab, or at least with an address.
 fn is_frame(line: &str) -> bool {
     let first = line.split_whitespace().next().unwrap_or_default();
     line.starts_with('\t') || u64::from_str_radix(first, 16).is_ok()
 }
 
-fn set_place(frames: &mut [Frame], file: &str, line: u32) {
+/// `FILE:LINE` of the frame above, and perf's mark of an inlined function. perf has an object and
+/// an address there where it knows no file.
+fn set_place(frames: &mut [Frame], line: &str) {
     let Some(frame) = frames.last_mut() else { return };
     let mut functions = frame.functions.to_vec();
-    if let Some(function) = functions.last_mut() {
-        (function.file, function.line) = (Some(file.into()), Some(line));
+    let Some(function) = functions.last_mut() else { return };
+    let inlined = line.strip_suffix(" (inlined)");
+    if inlined.is_some() {
+        function.offset = 0;
+    }
+    let place = inlined.unwrap_or(line).rsplit_once(':');
+    if let Some((file, number)) = place.and_then(|(file, number)| Some((file, number.parse().ok()?))) {
+        (function.file, function.line) = (Some(file.into()), Some(number));
     }
     frame.functions = functions.into();
 }
 
-fn is_inlined_into(inner: &Frame, address: u64) -> bool {
-    address != 0
+fn is_inlined_into(inner: &Frame, outer: &Frame) -> bool {
+    outer.address != 0
+        && !outer.functions.is_empty()
         && inner.kind == FrameKind::Native
-        && inner.address == address
+        && inner.address == outer.address
         && inner.functions.last().is_some_and(|function| function.offset == 0)
 }
 
@@ -204,9 +213,14 @@ fn state(leaf: &Frame, calls: &SystemCalls) -> Option<State> {
     }
 }
 
+/// Whether perf's text may begin with this line.
+pub(super) fn is_sample(line: &[u8]) -> bool {
+    head(&String::from_utf8_lossy(line)).is_some()
+}
+
 /// `comm pid/tid [cpu] seconds.fraction: period event:`; a comm may have blanks and `: `, as tmux's
-/// has.
-fn head(line: &str) -> Option<Head> {
+/// has. Behind it, in recordings without stacks, is a frame.
+fn head(line: &str) -> Option<(Head, &str)> {
     let colons = line.match_indices(": ").map(|(at, colon)| (at, at + colon.len()));
     let at_end = line.strip_suffix(':').map(|line| (line.len(), line.len() + 1));
     let mut places = colons.chain(at_end);
@@ -214,7 +228,7 @@ fn head(line: &str) -> Option<Head> {
 }
 
 /// What stands before the colon behind a head's time, and behind it.
-fn sampled(before: &str, event: &str) -> Option<Head> {
+fn sampled<'a>(before: &str, event: &'a str) -> Option<(Head, &'a str)> {
     let mut words: Vec<&str> = before.split_whitespace().collect();
     let (seconds, fraction) = words.pop()?.split_once('.')?;
     let fraction = format!("{fraction:0<9}");
@@ -224,11 +238,10 @@ fn sampled(before: &str, event: &str) -> Option<Head> {
         words.pop();
     }
     let (pid, tid) = ids(words.pop()?)?;
-    let mut event = event.split_whitespace();
-    let first = event.next().unwrap_or_default();
-    let (weight_ns, event) = match first.parse() {
-        Ok(period) => (period, event.next().unwrap_or_default()),
-        Err(_) => (INTERVAL_NS, first),
+    let (first, rest) = word(event);
+    let (weight_ns, (event, frame)) = match first.parse() {
+        Ok(period) => (period, word(rest)),
+        Err(_) => (INTERVAL_NS, (first, rest)),
     };
     // swift-profile-recorder's own event, and the suffix that it adds to the name.
     let is_recorders = event == "swipr";
@@ -237,7 +250,13 @@ fn sampled(before: &str, event: &str) -> Option<Head> {
         name.truncate(name.len().saturating_sub(format!("-T{tid}").len()));
     }
     let is_wall = event.starts_with("wall-clock") || is_recorders;
-    Some(Head { thread: Thread { tid, name }, pid, time_ns, weight_ns, is_wall })
+    Some((Head { thread: Thread { tid, name }, pid, time_ns, weight_ns, is_wall }, frame))
+}
+
+/// The first word, and what is behind it.
+fn word(text: &str) -> (&str, &str) {
+    let text = text.trim_start();
+    text.split_once(char::is_whitespace).unwrap_or((text, ""))
 }
 
 /// `pid/tid`, or only a thread's id: the process's is 0 then.
@@ -253,8 +272,8 @@ fn process_name(input: &Input, pid: u32) -> Option<String> {
     let read = input.lines(|_, line| {
         if let Some(name) = line.strip_prefix("# swipr: process=") {
             named = Some(name.to_owned());
-        } else if pid > 0 && first.is_none() && !line.starts_with([' ', '\t', '#']) {
-            first = head(&line).filter(|head| head.thread.tid == pid).map(|head| head.thread.name);
+        } else if pid > 0 && first.is_none() && !line.starts_with(['\t', '#']) {
+            first = head(&line).filter(|(head, _)| head.thread.tid == pid).map(|(head, _)| head.thread.name);
         }
         Ok(())
     });
@@ -267,8 +286,9 @@ mod tests {
 
     #[test]
     fn heads_of_perf_itself_and_of_others_are_understood() {
-        let of =
-            |line| head(line).map(|head| (head.thread.name, head.thread.tid, head.time_ns, head.weight_ns));
+        let of = |line| {
+            head(line).map(|(head, _)| (head.thread.name, head.thread.tid, head.time_ns, head.weight_ns))
+        };
         assert_eq!(of("a 1/2 3.000000004: 5 wall-clock:"), Some(("a".into(), 2, 3_000_000_004, 5)));
         assert_eq!(
             of("my prog  7 [001] 12.345678:     250000 cpu-clock:pppH: "),

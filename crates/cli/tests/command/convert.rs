@@ -75,6 +75,50 @@ fn perfs_text_with_lines_has_the_same_stacks_and_keeps_them() {
     assert_eq!(places, ["  /src/in.c:3", "  /src/out.c:44"]);
 }
 
+/// Regression: the other samples were the frames of the first.
+#[test]
+fn perfs_text_of_a_recording_without_stacks_has_a_frame_for_each_sample() {
+    let directory = Directory::new();
+    let file = directory.path().join("a.perf");
+    let text = "             app  7 1.500000:   5 cpu-clock:ppp:      55c28f3cb547 alpha+0x97 (/bin/app)\n  \
+                app.c:3\n            dead  8 1.600000:   7 cpu-clock:ppp:  7f41a3a45b46 beta+0x56 ([vdso])\n\
+                my: worker one 12  9 1.700000:   9 cpu-clock:ppp:      55c28f3cb547 [unknown] (/bin/app)\n";
+    std::fs::write(&file, text).expect("a file");
+    let converted = |format: &str| {
+        let file = file.display().to_string();
+        says(["convert", &file, "-f", format, "-o", "-", "-q", "--lines"]).well().out
+    };
+    let folded = "alpha 5\nbeta 7\n[app] 9\n";
+    let sorted = |text: &str| text.lines().map(str::to_owned).collect::<std::collections::BTreeSet<_>>();
+    assert_eq!(sorted(&converted("folded")), sorted(folded));
+    let again = converted("perf");
+    assert!(again.contains("alpha+0x97 (/bin/app)\n  app.c:3\n"), "{again}");
+    assert!(again.contains("my:_worker_one_12 0/9 1.700000000: 9 "), "{again}");
+}
+
+/// Regression: of two samples in `outer`, one was in a module `inlined`; with lines, `inner` called
+/// itself from there.
+#[test]
+fn functions_that_perf_says_are_inlined_are_in_the_file_of_the_function_around_them() {
+    let directory = Directory::new();
+    let file = directory.path().join("a.perf");
+    let plain = "app 7 1.5: 5 cpu-clock:ppp: \n\t 118a inner+0x1a (inlined)\n\t 118a middle+0x1a (inlined)\n\
+                 \t 118a outer+0x1a (/app)\n\t 1061 main+0x21 (/app)\n\n";
+    let lines = "app 7 1.5: 5 cpu-clock:ppp: \n\t 118a inner+0x1a\n  a.c:2 (inlined)\n\t 118a middle+0x1a\n  \
+                 a.c:3 (inlined)\n\t 118a outer+0x1a (/app)\n  a.c:4\n\t 1061 main+0x21 (/app)\n\n";
+    for (text, places) in [(plain, ["", "", ""]), (lines, ["  a.c:2\n", "  a.c:3\n", "  a.c:4\n"])] {
+        std::fs::write(&file, text).expect("a file");
+        let file = file.display().to_string();
+        let again = says(["convert", &file, "-f", "perf", "-o", "-", "-q", "--lines"]).well().out;
+        let [inner, middle, outer] = places;
+        let frames = format!(
+            "\t000000000000118a inner+0x0 (/app)\n{inner}\t000000000000118a middle+0x0 (/app)\n{middle}\
+             \t000000000000118a outer+0x1a (/app)\n{outer}\t0000000000001061 main+0x21 (/app)\n"
+        );
+        assert!(again.contains(&frames), "{again}");
+    }
+}
+
 /// Regression: `late=20` became `late=0`, and 0 was printed for formats that have no losses, too.
 #[test]
 fn losses_stay_what_they_were_and_what_is_not_known_is_not_0() {
