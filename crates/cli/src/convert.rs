@@ -5,7 +5,7 @@ mod frames;
 use crate::args::{Convert, NameStyle};
 use crate::error::{Error, Exit};
 use crate::event::Event;
-use crate::read::{self, By, Readable, Symbols};
+use crate::read::{self, By, Contents, Readable, Symbols};
 use crate::record::{Plan, tell};
 use frames::WantedFrames;
 use std::fs::File;
@@ -38,9 +38,8 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
     let mut writer = plan.open()?;
     let mut frames = WantedFrames::new(arguments.frames.shown());
     let shape = Arc::new(frames.shape(output.shape()));
-    let (mut summary, mut failure) = (Summary::default(), None);
+    let (mut summary, mut failure, mut are_demangled) = (Summary::default(), None, false);
     let wants_mangled = output.names == NameStyle::Mangled;
-    let mut are_demangled = false;
     let mut take = |event| match event {
         Event::Header(header) => {
             writer.begin(&header);
@@ -66,7 +65,8 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
         return Err(error);
     }
     let cannot = |error| not_read(&arguments.input, error);
-    frames.end(read.map_err(cannot)?)?;
+    let contents = read.map_err(cannot)?;
+    frames.end(contents.format)?;
     if writer.samples == 0 {
         return Err(cannot(read::unreadable("there is no sample in it")));
     }
@@ -74,13 +74,14 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
     writer.finish(&summary)?;
     tell(&plan, &summary);
     if !output.quiet {
-        hint(are_demangled, &symbols.missing);
+        hint(are_demangled, &symbols.missing, &contents);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says which names are not those that were asked for, and which are missing.
-fn hint(are_demangled: bool, missing: &[String]) {
+/// Says what was counted, which names are not those that were asked for, and which are missing.
+fn hint(are_demangled: bool, missing: &[String], contents: &Contents) {
+    contents.hint();
     if are_demangled {
         crate::say(
             "swipr: of some functions the file has no mangled name: they have the one that they have in it",

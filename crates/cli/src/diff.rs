@@ -90,6 +90,7 @@ fn stacks(path: &Path, weight: Option<Weight>) -> Result<(Stacks, Option<Mode>),
     let (name, shape, mut symbols) = (convert::name_of(path), Arc::new(Shape::default()), Symbols::default());
     let input = convert::open(path)?;
     let found = read::recording(input, None, &name, &shape, &mut symbols, &mut take).map_err(cannot)?;
+    found.hint();
     if samples == 0 {
         return Err(cannot(read::unreadable("there is no sample in it")));
     }
@@ -100,7 +101,7 @@ fn stacks(path: &Path, weight: Option<Weight>) -> Result<(Stacks, Option<Mode>),
     let unit = Some(weight.unwrap_or(Weight::of(mode)));
     let waits = || stacks.weights.keys().filter_map(|stack| stack.last()).any(|leaf| read::is_waiting(leaf));
     // Large counts are nanoseconds, of CPU time; small ones may be anything.
-    let is_known = found != Readable::Folded || mode == Mode::Cpu || waits();
+    let is_known = found.format != Readable::Folded || mode == Mode::Cpu || waits();
     Ok((Stacks { unit, ..stacks }, is_known.then_some(mode)))
 }
 

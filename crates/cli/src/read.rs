@@ -81,6 +81,28 @@ impl Readable {
     }
 }
 
+/// What a recording was.
+#[derive(Debug)]
+pub struct Contents {
+    /// The format.
+    pub format: Readable,
+    /// The events that were counted, where they are no clock's.
+    counted: Vec<String>,
+}
+
+impl Contents {
+    /// Says so, if what was counted is not time.
+    pub fn hint(&self) {
+        if !self.counted.is_empty() {
+            crate::say(format_args!(
+                "swipr: what is counted is {}, not nanoseconds: read the shares, not the times\n\
+                 next: perf record -e cpu-clock records CPU time",
+                self.counted.join(", ")
+            ));
+        }
+    }
+}
+
 /// Reads a whole recording, hands on its pieces, and says what it was. `name` is what a recording
 /// is called that does not say it.
 pub fn recording(
@@ -90,7 +112,7 @@ pub fn recording(
     shape: &Arc<Shape>,
     symbols: &mut Symbols,
     to: &mut dyn FnMut(Event) -> Result<(), String>,
-) -> Result<Readable, Error> {
+) -> Result<Contents, Error> {
     let mut bytes = Vec::new();
     let got = from.by_ref().take(LARGEST).read_to_end(&mut bytes);
     if got.map_err(|error| unreadable(error.to_string()))? as u64 == LARGEST {
@@ -101,20 +123,23 @@ pub fn recording(
     if start.is_empty() {
         return Err(unreadable("it is empty"));
     }
-    let found = format.or_else(|| Readable::of(&start));
-    let found = found.ok_or_else(|| {
+    let format = format.or_else(|| Readable::of(&start));
+    let format = format.ok_or_else(|| {
         let known: Vec<&str> = Readable::ALL.iter().map(|(name, _)| *name).collect();
         unreadable(format!("it is in no format that can be read ({})", known.join(", ")))
     })?;
     drop(start);
-    match found {
+    let mut counted = Vec::new();
+    match format {
         Readable::Raw => offline::read(&String::from_utf8_lossy(&input.whole()?), symbols, shape, to),
-        Readable::Perf => perf::read(&input, name, shape, to),
+        Readable::Perf => perf::read(&input, name, shape, to).map(|events| counted = events),
         Readable::Folded => folded::read(&input, name, shape, to),
-        Readable::Pprof => return pprof::read(&input.whole()?, name, shape, to).map(|()| found),
+        Readable::Pprof => {
+            return pprof::read(&input.whole()?, name, shape, to).map(|()| Contents { format, counted });
+        }
     }
     .map_err(unreadable)?;
-    Ok(found)
+    Ok(Contents { format, counted })
 }
 
 /// Why a file is not read, and which are.

@@ -55,7 +55,8 @@ fn load(arguments: &View, format: &FormatInfo) -> Result<(Vec<u8>, HashSet<Arc<M
     };
     let mut symbols = Symbols { directories: arguments.symbols.clone(), ..Symbols::default() };
     read::recording(input, None, &name, &Arc::new(Shape::default()), &mut symbols, &mut take)
-        .map_err(|error| convert::cannot_read(&arguments.input, error))?;
+        .map_err(|error| convert::cannot_read(&arguments.input, error))?
+        .hint();
     Ok((bytes, modules))
 }
 

@@ -1,5 +1,6 @@
 //! Reads perf script's text, swipr's and perf's own. Periods are taken as nanoseconds. Those of
-//! clock events are; for other events (cycles) the weights are what the event counts.
+//! clock events are; for other events (cycles) the weights are what the event counts, and the
+//! caller learns which events these are.
 
 use super::input::Input;
 use super::system_calls::SystemCalls;
@@ -7,11 +8,15 @@ use super::{Figures, header, named_frame};
 use crate::event::{Event, OwnedSample};
 use crate::shape::Shape;
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use swipr_formats::model::{Frame, FrameKind, Language, Mode, Module, State, Thread};
 
 /// The weight of a sample whose line has no period.
 const INTERVAL_NS: u64 = 10_000_000;
+
+/// Events whose periods are nanoseconds.
+const CLOCKS: [&str; 3] = ["cpu-clock", "task-clock", "wall-clock"];
 
 /// In the place of a module, of functions that perf found to be inlined. Their offsets are those of
 /// the function around them.
@@ -25,6 +30,8 @@ struct Head {
     time_ns: u64,
     weight_ns: u64,
     is_wall: bool,
+    /// The event, if it is no clock's.
+    counted: Option<String>,
 }
 
 pub(super) fn read(
@@ -32,12 +39,13 @@ pub(super) fn read(
     name: &str,
     shape: &Arc<Shape>,
     to: &mut dyn FnMut(Event) -> Result<(), String>,
-) -> Result<(), String> {
+) -> Result<Vec<String>, String> {
     let mut reader = Reader {
         shape,
         modules: FxHashMap::default(),
         calls: SystemCalls::new(),
         figures: Figures::default(),
+        counted: BTreeSet::new(),
         has_header: false,
         name,
         input,
@@ -80,7 +88,8 @@ pub(super) fn read(
     if !reader.has_header {
         return Err("there is no sample in it".to_owned());
     }
-    to(reader.figures.end())
+    to(reader.figures.end())?;
+    Ok(reader.counted.into_iter().collect())
 }
 
 struct Reader<'a> {
@@ -88,6 +97,7 @@ struct Reader<'a> {
     modules: FxHashMap<String, Arc<Module>>,
     calls: SystemCalls,
     figures: Figures,
+    counted: BTreeSet<String>,
     has_header: bool,
     name: &'a str,
     input: &'a Input,
@@ -105,6 +115,7 @@ impl Reader<'_> {
             let process = process_name(self.input, head.pid).unwrap_or_else(|| self.name.to_owned());
             to(Event::Header(header(&process, head.pid, mode, head.time_ns)))?;
         }
+        self.counted.extend(head.counted);
         let state = frames.first().and_then(|leaf| state(leaf, &self.calls));
         if state.is_some() {
             frames.remove(0);
@@ -250,7 +261,9 @@ fn sampled<'a>(before: &str, event: &'a str) -> Option<(Head, &'a str)> {
         name.truncate(name.len().saturating_sub(format!("-T{tid}").len()));
     }
     let is_wall = event.starts_with("wall-clock") || is_recorders;
-    Some((Head { thread: Thread { tid, name }, pid, time_ns, weight_ns, is_wall }, frame))
+    let is_clock = CLOCKS.contains(&event.split(':').next().unwrap_or_default());
+    let counted = event.strip_suffix(':').filter(|_| !is_clock).map(str::to_owned);
+    Some((Head { thread: Thread { tid, name }, pid, time_ns, weight_ns, is_wall, counted }, frame))
 }
 
 /// The first word, and what is behind it.

@@ -96,6 +96,28 @@ fn perfs_text_of_a_recording_without_stacks_has_a_frame_for_each_sample() {
     assert!(again.contains("my:_worker_one_12 0/9 1.700000000: 9 "), "{again}");
 }
 
+/// Regression: cycles were nanoseconds of CPU time, and nothing was said.
+#[test]
+fn periods_of_perfs_events_that_are_no_time_are_named() {
+    let directory = Directory::new();
+    let file = directory.path().join("a.perf").display().to_string();
+    let sample = |event: &str, leaf: &str| format!("app 7 1.5: 5 {event}: \n\t1061 {leaf}+0x1 (/app)\n\n");
+    let converts = |text: String, more: &[&str]| {
+        std::fs::write(&file, text).expect("a file");
+        says(["convert", &file, "-f", "folded", "-o", "-"].iter().chain(more)).well()
+    };
+    for event in ["cpu-clock:pppH", "task-clock:u", "wall-clock"] {
+        let said = converts(sample(event, "f"), &["--weight", "ns"]);
+        assert!(said.out == "f 5\n" && !said.errors.contains("next: "), "{said:?}");
+    }
+    let both = sample("cycles:P", "f") + &sample("cpu_core/instructions/", "g") + &sample("cycles:P", "g");
+    let said = converts(both.clone(), &[]);
+    let counted = "what is counted is cpu_core/instructions/, cycles:P, not nanoseconds";
+    assert!(said.out == "f 5\ng 10\n" && said.errors.contains(counted), "{said:?}");
+    assert_eq!(converts(both, &["-q"]).errors, "");
+    assert!(says(["diff", &file, &file]).well().errors.contains(counted));
+}
+
 /// Regression: of two samples in `outer`, one was in a module `inlined`; with lines, `inner` called
 /// itself from there.
 #[test]
