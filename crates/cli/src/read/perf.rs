@@ -10,7 +10,7 @@ use crate::shape::Shape;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use swipr_formats::model::{Frame, FrameKind, Language, Mode, Module, State, Thread};
+use swipr_formats::model::{Frame, FrameKind, Mode, Module, State, Thread};
 
 /// The weight of a sample whose line has no period.
 const INTERVAL_NS: u64 = 10_000_000;
@@ -155,12 +155,13 @@ impl Reader<'_> {
         for function in &mut functions {
             function.offset = offset;
         }
-        if let Some(language) = Language::from_module(module) {
+        let kind = FrameKind::from_module(module);
+        if let FrameKind::Interpreted(language) = kind {
             return frames.push(super::interpreted_frame(language, address, functions));
         }
-        let known = !["", "[unknown]", INLINED].contains(&module);
+        let known = kind == FrameKind::Native && !["", "[unknown]", INLINED].contains(&module);
         let module = known.then(|| self.module(module));
-        let mut frame = Frame { address, kind: FrameKind::Native, module, functions: functions.into() };
+        let mut frame = Frame { address, kind, module, functions: functions.into() };
         if let Some(inner) = frames.pop_if(|inner| is_inlined_into(inner, &frame)) {
             frame.functions = inner.functions.iter().chain(frame.functions.iter()).cloned().collect();
         }
@@ -206,7 +207,7 @@ fn set_place(frames: &mut [Frame], line: &str) {
 fn is_inlined_into(inner: &Frame, outer: &Frame) -> bool {
     outer.address != 0
         && !outer.functions.is_empty()
-        && inner.kind == FrameKind::Native
+        && !matches!(inner.kind, FrameKind::Interpreted(_))
         && inner.address == outer.address
         && inner.functions.last().is_some_and(|function| function.offset == 0)
 }

@@ -10,7 +10,7 @@ use crate::event::{Event, OwnedSample};
 use crate::shape::Shape;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use swipr_formats::model::{Frame, FrameKind, Function, Language, Mode, Module, State, Thread};
+use swipr_formats::model::{Frame, FrameKind, Function, Mode, Module, State, Thread};
 use tables::{PprofProfile, RawMapping, Sample};
 
 pub(super) fn read(
@@ -133,13 +133,15 @@ impl PprofProfile<'_> {
         };
         let functions: Vec<Function> = location.lines.iter().filter_map(function).collect();
         let module = modules.get(&location.mapping).cloned();
-        if let Some(language) = module.as_ref().and_then(|module| Language::from_module(&module.path)) {
+        let kind = module.as_ref().map_or(FrameKind::Native, |module| FrameKind::from_module(&module.path));
+        if let FrameKind::Interpreted(language) = kind {
             return super::interpreted_frame(language, location.address, functions);
         }
         let is_note = module.is_none()
             && location.address == 0
             && functions.first().is_some_and(|function| function.name.starts_with('['));
-        let kind = if is_note { FrameKind::Note } else { FrameKind::Native };
+        let kind = if is_note { FrameKind::Note } else { kind };
+        let module = module.filter(|_| kind != FrameKind::Jit);
         Frame { address: location.address, kind, module, functions: functions.into() }
     }
 

@@ -229,6 +229,42 @@ fn frames_of_a_language_are_written_alone_where_the_recording_tells_them() {
     }
 }
 
+/// Regression: it was native code in a module `perf-7.map`, or in none.
+#[test]
+fn jit_code_stays_jit_code_and_that_of_perf_is_known() {
+    let directory = Directory::new();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let frame = |address: u32, of: &str| format!(r#"{{"address":"{address:#x}",{of}}}"#);
+    let functions = |name: &str| format!(r#""functions":[{{"name":"{name}","offset":0}}]"#);
+    let frames = [
+        frame(9, &format!(r#""kind":"jit",{}"#, functions("fast"))),
+        frame(8, r#""kind":"jit""#),
+        frame(7, &functions("main")),
+    ];
+    let raw = format!(
+        r#"{{"type":"header","swipr":1,"pid":7,"process_name":"app","executable":"/app","start_ns":1,"interval_ns":10000000,"mode":"wall"}}
+{{"type":"thread","id":0,"tid":7,"name":"app"}}
+{{"type":"stack","id":0,"frames":[{}]}}
+{{"type":"sample","time_ns":1,"thread":0,"state":"running","weight_ns":10000000,"stack":0}}
+"#,
+        frames.join(",")
+    );
+    std::fs::write(path("a.jsonl"), raw).expect("a file");
+    let perfs = "app 7/7 1.5: 10000000 wall-clock:\n\t9 fast+0x1 (/root/.debug/jit/x/jitted-7-2.so)\n\
+                 \t8 [unknown] ([JIT] tid 7)\n\t7 main+0x1 (/app)\n\n";
+    std::fs::write(path("perfs.perf"), perfs).expect("a file");
+    for file in ["a.perf", "a.pb.gz"] {
+        says(["convert", &path("a.jsonl"), "-o", &path(file), "-q"]).well();
+    }
+    for file in ["a.jsonl", "a.perf", "a.pb.gz", "perfs.perf"] {
+        let converted = |which: &str| {
+            says(["convert", &path(file), "-f", "folded", "-o", "-", "-q", "--frames", which]).well().out
+        };
+        assert_eq!(converted("merged"), "main;[JIT];fast 1\n", "{file}");
+        assert_eq!(converted("interpreter"), "fast 1\n", "{file}");
+    }
+}
+
 /// A recording without names, of a program of which this is the only file.
 fn unnamed(directory: &Directory) -> (std::path::PathBuf, String) {
     let program = directory.path().join("elsewhere");

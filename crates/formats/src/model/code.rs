@@ -24,8 +24,17 @@ pub struct Module {
 impl Module {
     /// In the place of a file, of the functions of a language.
     pub fn of(language: Language) -> Module {
+        Module::without_file(language.module())
+    }
+
+    /// In the place of a file, of JIT code.
+    pub(crate) fn of_jit() -> Module {
+        Module::without_file(JIT.to_owned())
+    }
+
+    fn without_file(path: String) -> Module {
         let (start, end, file_offset, base, build_id) = <_>::default();
-        Module { path: language.module(), start, end, file_offset, base, build_id }
+        Module { path, start, end, file_offset, base, build_id }
     }
 }
 
@@ -58,6 +67,22 @@ pub enum FrameKind {
     /// Not code but a remark, `[truncated: …]` or `[frames elided]`:
     /// `functions` has one entry with that text, the address is 0.
     Note,
+}
+
+/// JIT code in the place of a module, in formats without kinds of frames.
+const JIT: &str = "[JIT]";
+
+impl FrameKind {
+    /// From the module's path in formats without kinds of frames. perf has JIT code in its map, or
+    /// in files that `perf inject --jit` has made.
+    pub fn from_module(path: &str) -> FrameKind {
+        let file = path.rsplit('/').next().unwrap_or(path);
+        let is_jit = path.starts_with(JIT)
+            || path.starts_with("/tmp/perf-") && path.ends_with(".map")
+            || file.starts_with("jitted-") && file.ends_with(".so");
+        let otherwise = if is_jit { FrameKind::Jit } else { FrameKind::Native };
+        Language::from_module(path).map_or(otherwise, FrameKind::Interpreted)
+    }
 }
 
 /// What an interpreted program is written in.
@@ -116,7 +141,7 @@ impl Language {
     }
 
     /// From what formats without kinds of frames write.
-    pub fn from_module(module: &str) -> Option<Language> {
+    fn from_module(module: &str) -> Option<Language> {
         Language::from_word(module.strip_prefix('[')?.strip_suffix(']')?)
     }
 }

@@ -80,6 +80,7 @@ impl<'a> Tables<'a> {
         self.locations.insert(frame.clone(), id);
         let mapping = match (frame.kind, &frame.module) {
             (FrameKind::Interpreted(language), _) => self.mapping(&Arc::new(Module::of(language))),
+            (FrameKind::Jit, _) => self.mapping(&Arc::new(Module::of_jit())),
             (_, module) => module.as_ref().map_or(0, |module| self.mapping(module)),
         };
         let mut location = Message::new();

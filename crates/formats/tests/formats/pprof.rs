@@ -16,9 +16,10 @@ fn the_first_mapping_is_the_main_program() {
 #[test]
 fn mappings_tell_what_is_known_and_carry_build_ids() {
     let profile = decode(&cases::everything().write("pprof", &Options::default()));
-    let [app, libc] = profile.mapping.as_slice() else {
-        panic!("two mappings: {:?}", profile.mapping);
+    let [app, jit, libc] = profile.mapping.as_slice() else {
+        panic!("three mappings: {:?}", profile.mapping);
     };
+    assert_eq!(profile.string(jit.filename), "[JIT]");
     assert_eq!(profile.string(app.build_id), "ab01ff");
     assert_eq!(profile.string(libc.filename), "/lib/libc.so.6");
     assert!(app.has_functions && app.has_filenames && app.has_line_numbers);
