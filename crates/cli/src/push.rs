@@ -83,6 +83,12 @@ pub fn push(arguments: Push) -> Result<ExitCode, Error> {
         let dropped = queue.added().saturating_sub(sent + refused);
         crate::say(format_args!("swipr: sent {sent} profiles, refused {refused}, dropped {dropped}"));
     }
+    if queue.added() == 0 {
+        return Err(Error::new(
+            "there was no profile to send: no finished recording found CPU time",
+            "wait for longer than -d; --idle records threads that wait, too",
+        ));
+    }
     if sent == 0 {
         return Err(Error::new(
             "no profile was delivered",
@@ -96,14 +102,14 @@ pub fn push(arguments: Push) -> Result<ExitCode, Error> {
 enum Recorded {
     Whole(Box<Profile>),
     /// No CPU time was used: the next recording may find some.
-    Nothing,
+    Nothing(Error),
     /// The agent makes none now.
     Refused(Error),
     /// The process has ended in the middle.
     Cut,
 }
 
-/// Records until the process ends, or as often as `count` says.
+/// Records until the process ends, or as often as `count` says. Fails if nothing was found.
 fn record_again_and_again(
     queue: &Queue<Profile>,
     client: &Client,
@@ -111,7 +117,7 @@ fn record_again_and_again(
     count: Option<u64>,
     quiet: bool,
 ) -> Result<(), Error> {
-    let (mut made, mut any) = (0, false);
+    let (mut made, mut any, mut nothing) = (0, false, None);
     let (mut refusals, mut reported) = (0, None);
     while count.is_none_or(|count| made < count) && !queue.is_closed() {
         match record(client, query) {
@@ -120,7 +126,7 @@ fn record_again_and_again(
                 any = true;
             }
             Ok(Recorded::Cut) => return Ok(()),
-            Ok(Recorded::Nothing) => {}
+            Ok(Recorded::Nothing(why)) => nothing = Some(why),
             Ok(Recorded::Refused(error)) => {
                 if !quiet && reported.as_ref() != Some(&error) {
                     crate::say(format_args!("{error}; push asks again by itself"));
@@ -137,7 +143,7 @@ fn record_again_and_again(
         (refusals, reported) = (0, None);
         made += 1;
     }
-    Ok(())
+    nothing.filter(|_| !any).map_or(Ok(()), Err)
 }
 
 /// One recording.
@@ -146,7 +152,7 @@ fn record(client: &Client, query: &str) -> Result<Recorded, Error> {
     let answer = client.ask_on(&client.connect()?, &target)?;
     let status = answer.status;
     let mut answer = match (status, client.accepted(answer)) {
-        (422, Err(_)) => return Ok(Recorded::Nothing),
+        (422, Err(why)) => return Ok(Recorded::Nothing(why)),
         (429 | 500..=599, Err(error)) if error.exit == Exit::Failed => return Ok(Recorded::Refused(error)),
         (_, answer) => answer?,
     };

@@ -69,7 +69,7 @@ pub struct Push {
     /// Only threads whose name matches
     #[arg(long, value_name = "REGEX", value_parser = super::pattern)]
     pub thread_name: Option<String>,
-    /// End after so many profiles
+    /// End after so many recordings
     #[arg(long, value_name = "N")]
     pub count: Option<u64>,
     /// Keep so many profiles while the store cannot be reached; the oldest go first

@@ -69,10 +69,11 @@ fn what_it_will_not_take_at_another_time_either_ends_the_command() {
     assert_eq!(asked.len(), 1);
 }
 
-/// A recording without CPU time lasts as long as any: the next one begins at once.
+/// Regression: the store's address was to be checked, to which nothing had been sent.
 #[test]
-fn one_that_found_nothing_is_followed_by_the_next() {
+fn where_no_recording_found_cpu_time_that_is_said_and_not_the_store_is_blamed() {
     let (said, asked) = pushed_by(&["422 Nothing"]);
-    said.refuses(1, &["no profile was delivered"]);
+    said.refuses(1, &["the reason", "--idle"]);
+    assert!(!said.errors.contains("--url"), "{said:?}");
     assert_eq!(asked.len(), 1);
 }
