@@ -120,7 +120,7 @@ impl Lines {
         let sections: DwarfSections<PagedReader> = load(files.main, 0).ok()?;
         let shared = files.alternate.and_then(|file| load(file, FURTHER_SECTIONS).ok());
         let dwarf = sections.borrow_with_sup(shared.as_ref(), PagedReader::untouched);
-        let index = Index::read(&dwarf, max_memory as usize / 4)?;
+        let index = Index::read(&dwarf, code_begin(files.main), max_memory as usize / 4)?;
         let alternate = dwarf.sup().map(index::starts).unwrap_or_default();
         let mut packages = vec![files.path.to_owned()];
         packages.extend(files.main.path().filter(|path| *path != files.path).map(PathBuf::from));
@@ -315,7 +315,7 @@ impl Lines {
             return Some(known.clone());
         }
         let unit = self.unit(start)?;
-        let contents = Arc::new(Contents::read(&self.dwarf, &unit, self.room));
+        let contents = Arc::new(Contents::read(&self.dwarf, &unit, self.index.code_begin(), self.room));
         self.contents_bytes += contents.bytes();
         self.contents.insert(start, contents.clone());
         Some(contents)
@@ -360,6 +360,13 @@ impl Lines {
             + self.index.bytes()
             + self.alternate.capacity() * size_of::<usize>()
     }
+}
+
+/// The lowest address of code. What begins before it is of functions that the linker left out: most
+/// linkers write 0 for their addresses, and their sizes stay.
+fn code_begin(file: &ElfFile) -> u64 {
+    let code = file.sections().iter().filter(|section| section.is_executable() && section.size != 0);
+    code.map(|section| section.address).min().unwrap_or(0)
 }
 
 /// Whether no more than that much has to be looked at, and decompressed.

@@ -51,6 +51,44 @@ fn code_between_two_parts_of_another_unit_has_its_own_lines() {
     expect_c(program);
 }
 
+/// Regression: `_start`, stubs and assembly had the name and the hundreds of inlined functions of
+/// one that the linker had thrown away: it lets those begin at 0.
+#[test]
+fn low_code_is_not_that_of_a_function_which_the_linker_left_out() {
+    let directory = directory("left_out");
+    let path = |name: &str| directory.join(name).to_str().unwrap().to_owned();
+    let (file, program) = (path("left_out.c"), path("program"));
+    let left_out = "void left_out(void) { __asm__ volatile(\".skip 8192, 0x90\"); }";
+    let kept =
+        "__attribute__((noinline)) int kept(int n) { return n * 3; }\nint main(int n) { return kept(n); }";
+    std::fs::write(&file, [left_out, kept].join("\n")).unwrap();
+    let flags = ["-O2", "-ffunction-sections", "-Wl,--gc-sections", &file, "-o", &program];
+    for compiler in ["gcc", "clang"] {
+        for version in ["-gdwarf-2", "-gdwarf-4", "-gdwarf-5"] {
+            run(compiler, &[&flags[..], &["-g", version]].concat());
+            let program = Path::new(&program);
+            expect(program, "kept", &[("kept", 2, false)]);
+            let (start, _) = function(program, |name| name == "_start");
+            for answer in resolve_all(&key(program), (start, 16)) {
+                assert_eq!(frames(&answer), [("_start", None, false)], "{compiler} {version}");
+            }
+        }
+    }
+}
+
+#[test]
+fn code_at_address_0_has_lines() {
+    let directory = directory("at_0");
+    let (file, library) = (directory.join("source.c"), directory.join("library"));
+    std::fs::write(&file, "int first(int n) { return n * 3; }").unwrap();
+    let (file, out) = (file.to_str().unwrap(), library.to_str().unwrap());
+    for compiler in ["gcc", "clang"] {
+        run(compiler, &["-g", "-O2", "-shared", "-nostdlib", "-Wl,-Ttext=0", file, "-o", out]);
+        assert_eq!(function(&library, |name| name == "first").0, 0);
+        expect(&library, "first", &[("first", 1, false)]);
+    }
+}
+
 /// What is inlined into a function is kept once it is looked up again.
 #[test]
 fn an_address_has_the_same_inlined_functions_however_often_its_function_was_asked_for() {

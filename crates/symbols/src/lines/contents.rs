@@ -30,10 +30,17 @@ struct DwarfFunction {
 }
 
 impl Contents {
-    /// Looks through a unit. What is malformed, or takes more than `room` bytes, ends either.
-    pub(super) fn read(dwarf: &Dwarf<PagedReader>, unit: &OpenUnit, room: usize) -> Contents {
-        let functions = functions(unit.of_functions(dwarf), room / size_of::<DwarfFunction>());
-        let stretches = unit.program().map(|program| program.stretches(room / size_of::<LineSequence>()));
+    /// Looks through a unit for code from `code_begin` on. What is malformed, or takes more than
+    /// `room` bytes, ends either.
+    pub(super) fn read(
+        dwarf: &Dwarf<PagedReader>,
+        unit: &OpenUnit,
+        code_begin: u64,
+        room: usize,
+    ) -> Contents {
+        let functions = functions(unit.of_functions(dwarf), code_begin, room / size_of::<DwarfFunction>());
+        let stretches =
+            unit.program().map(|program| program.stretches(code_begin, room / size_of::<LineSequence>()));
         Contents { functions: functions.into(), stretches: stretches.unwrap_or_default().into() }
     }
 
@@ -63,10 +70,11 @@ impl Contents {
     }
 }
 
-fn functions(unit: UnitRef<PagedReader>, most: usize) -> Vec<DwarfFunction> {
+fn functions(unit: UnitRef<PagedReader>, code_begin: u64, most: usize) -> Vec<DwarfFunction> {
     let mut found = Vec::new();
     // What was found before an error stays.
     let _ = gather(unit, &mut found, most);
+    found.retain(|function| function.begin >= code_begin);
     sorted_by(&found, |function| function.begin)
 }
 

@@ -31,6 +31,7 @@ pub(super) struct Index {
     /// The others, and where all units begin: looked at when they are first needed. In a
     /// compressed file that costs all of it.
     others: OnceCell<(Ranges, Vec<usize>)>,
+    code_begin: u64,
     room: usize,
 }
 
@@ -47,11 +48,12 @@ struct IndexPart {
 }
 
 impl Index {
-    /// Reads the list of units' addresses, or else of each unit the first entry. `None`: there is
-    /// no unit, or they take more than `room` bytes, or too long.
-    pub(super) fn read(dwarf: &Dwarf<PagedReader>, room: usize) -> Option<Index> {
-        let listed = Ranges::new(listed(dwarf, room / size_of::<IndexPart>()));
-        let index = Index { listed, others: OnceCell::new(), room };
+    /// Reads the list of units' addresses, or else of each unit the first entry. What begins before
+    /// `code_begin` is left out. `None`: there is no unit, or they take more than `room` bytes, or
+    /// too long.
+    pub(super) fn read(dwarf: &Dwarf<PagedReader>, code_begin: u64, room: usize) -> Option<Index> {
+        let listed = Ranges::new(listed(dwarf, code_begin, room / size_of::<IndexPart>()));
+        let index = Index { listed, others: OnceCell::new(), code_begin, room };
         (!index.listed.0.is_empty() || !index.others(dwarf).1.is_empty()).then_some(index)
     }
 
@@ -63,7 +65,7 @@ impl Index {
             let starts = starts(dwarf);
             let known: FxHashSet<usize> = self.listed.0.iter().map(|part| part.unit).collect();
             let unlisted = starts.iter().filter(|start| !known.contains(start));
-            let ranges = ranges(dwarf, unlisted, self.room);
+            let ranges = ranges(dwarf, unlisted, self.code_begin, self.room);
             ranges.map(|ranges| (Ranges::new(ranges), starts)).unwrap_or_default()
         })
     }
@@ -83,6 +85,11 @@ impl Index {
     /// The unit that holds an entry.
     pub(super) fn unit_of(&self, dwarf: &Dwarf<PagedReader>, entry: DebugInfoOffset) -> Option<usize> {
         unit_of(&self.others(dwarf).1, entry)
+    }
+
+    /// Where the object's code begins.
+    pub(super) fn code_begin(&self) -> u64 {
+        self.code_begin
     }
 
     /// Heap bytes in use.
@@ -127,13 +134,15 @@ impl Ranges {
 fn ranges<'a>(
     dwarf: &Dwarf<PagedReader>,
     units: impl Iterator<Item = &'a usize>,
+    code_begin: u64,
     room: usize,
 ) -> Option<Vec<IndexPart>> {
     let (begun, mut ranges, mut next) = (Instant::now(), Vec::new(), RANGES_AT_ONCE);
     for &unit in units {
         // Units without code have no addresses; others may refer to them.
         if let Some(parts) = parts(dwarf, unit) {
-            ranges.extend(parts.into_iter().map(|(begin, end)| IndexPart { begin, end, highest: 0, unit }));
+            let parts = parts.into_iter().filter(|&(begin, _)| begin >= code_begin);
+            ranges.extend(parts.map(|(begin, end)| IndexPart { begin, end, highest: 0, unit }));
         }
         if ranges.len() >= next {
             merge_adjacent(&mut ranges);
@@ -148,7 +157,7 @@ fn ranges<'a>(
 
 /// What `.debug_aranges` says. The first entries of its units are not read: for each of them gimli
 /// reads abbreviations and the names of files.
-fn listed(dwarf: &Dwarf<PagedReader>, most: usize) -> Vec<IndexPart> {
+fn listed(dwarf: &Dwarf<PagedReader>, code_begin: u64, most: usize) -> Vec<IndexPart> {
     let mut ranges = Vec::new();
     let (mut headers, mut units) = (dwarf.debug_aranges.headers(), 0);
     while let Ok(Some(header)) = headers.next()
@@ -161,7 +170,7 @@ fn listed(dwarf: &Dwarf<PagedReader>, most: usize) -> Vec<IndexPart> {
             && ranges.len() < most.min(MAX_LISTED)
         {
             let (begin, end) = (entry.range().begin, entry.range().end);
-            if begin < end {
+            if begin < end && begin >= code_begin {
                 ranges.push(IndexPart { begin, end, highest: 0, unit });
             }
         }

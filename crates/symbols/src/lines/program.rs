@@ -78,9 +78,11 @@ impl Program {
         }
     }
 
-    /// All stretches, by where they begin; at most so many. What is malformed ends them.
-    pub(super) fn stretches(&self, most: usize) -> Vec<LineSequence> {
-        let (mut found, mut open, mut registers) = (Vec::new(), None::<LineSequence>, Registers::new());
+    /// All stretches of the code from `code_begin` on, by where they begin; at most so many. What
+    /// is malformed ends them.
+    pub(super) fn stretches(&self, code_begin: u64, most: usize) -> Vec<LineSequence> {
+        let (mut found, mut open) = (Vec::new(), None::<LineSequence>);
+        let mut registers = Registers::new(code_begin);
         let mut window = Window::new(self.code.clone());
         let (mut at, mut last_row) = (0, 0);
         while found.len() < most && at - last_row < MAX_BYTES_BETWEEN_ROWS && u32::try_from(at).is_ok() {
@@ -107,7 +109,7 @@ impl Program {
                 ..ended
             }));
             if step == Step::EndOfSequence {
-                (open, registers) = (None, Registers::new());
+                (open, registers) = (None, Registers::new(code_begin));
             } else if open.is_none() || ended.is_some() {
                 let Row { address, file, line } = row;
                 open = Some(LineSequence {
@@ -170,7 +172,8 @@ impl Program {
                 gimli::DW_LNE_end_sequence => step = Step::EndOfSequence,
                 gimli::DW_LNE_set_address => {
                     let address = code.number(length.checked_sub(1)?)?;
-                    // Nothing goes back within a sequence: it is of code that the linker left out.
+                    // Nothing goes back within a sequence, or before the code: it is of code that
+                    // the linker left out.
                     registers.is_tombstone = address < row.address || address >= TOMBSTONES;
                     if !registers.is_tombstone {
                         row.address = address;
@@ -225,8 +228,9 @@ impl LineSequence {
 }
 
 impl Registers {
-    fn new() -> Registers {
-        Registers { row: Row { address: 0, file: 1, line: 1 }, is_tombstone: false }
+    /// Of a new sequence, whose address is 0 until it says otherwise.
+    fn new(code_begin: u64) -> Registers {
+        Registers { row: Row { address: code_begin, file: 1, line: 1 }, is_tombstone: code_begin != 0 }
     }
 
     fn advance(&mut self, by: u64) -> Option<()> {
