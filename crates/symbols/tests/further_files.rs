@@ -36,6 +36,22 @@ fn split_dwarf_is_read_from_its_objects() {
     }
 }
 
+/// Regression: they are in the sections of the functions' unit, or before it, and the file was
+/// refused.
+#[test]
+fn split_dwarf_with_units_of_types_is_read() {
+    for compiler in ["g++", "clang++"] {
+        for version in ["-gdwarf-4", "-gdwarf-5"] {
+            let directory = directory(&format!("types{compiler}{version}"));
+            let program = directory.join("program");
+            let (source, out) = (support::source("types.cpp"), program.to_str().unwrap());
+            let files = [source.to_str().unwrap(), "-o", out, "-fdebug-types-section"];
+            run(compiler, &[&SPLIT[..], &files, &[version]].concat());
+            assert_eq!(depth(&program, outer(&program)), 2, "{compiler} {version}");
+        }
+    }
+}
+
 #[test]
 fn split_dwarf_is_read_from_a_package() {
     for (compiler, version, packer) in [("gcc", "-gdwarf-4", "dwp"), ("clang", "-gdwarf-5", "llvm-dwp")] {

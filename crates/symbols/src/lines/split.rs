@@ -3,14 +3,20 @@
 //! program names.
 
 use super::parse;
-use crate::elf::ElfFile;
+use crate::elf::{ElfFile, Section};
 use crate::error::Error;
 use crate::pages::{Counter, PagedReader, Residence};
-use gimli::{Dwarf, DwarfPackage, DwoId, Reader, SectionId, Unit};
+use gimli::{Dwarf, DwarfPackage, DwoId, Reader, SectionId, Unit, UnitType};
 use std::cell::{Cell, OnceCell};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The section of a `.dwo` file with its units.
+const UNITS: &str = ".debug_info.dwo";
+
+/// A unit that another has left its functions to, and the DWARF that it is in.
+pub(super) type SplitUnit = (Unit<PagedReader>, Arc<Dwarf<PagedReader>>);
 
 /// What a unit says of the file that it has left its DWARF to.
 struct Wanted<'a> {
@@ -48,20 +54,17 @@ impl Split {
         self.package.take();
     }
 
-    /// The DWARF that a unit has left to another file; `None` if it has left none, or there is
-    /// none, or no room for it.
-    pub(super) fn load(
-        &self,
-        parent: &Dwarf<PagedReader>,
-        unit: &Unit<PagedReader>,
-    ) -> Option<Arc<Dwarf<PagedReader>>> {
+    /// What a unit has left to another file; `None` if it has left nothing, or there is no such
+    /// file, or no room for it.
+    pub(super) fn load(&self, parent: &Dwarf<PagedReader>, unit: &Unit<PagedReader>) -> Option<SplitUnit> {
         let name =
             unit.dwo_name().ok().flatten().and_then(|name| dwarf_text(parent.attr_string(unit, name).ok()?));
         let directory = unit.comp_dir.clone().and_then(dwarf_text).unwrap_or_default();
         let wanted = Wanted { id: unit.dwo_id?, path: directory.join(name?), parent };
         let package = self.package.get_or_init(|| self.files.iter().find_map(|file| self.open_package(file)));
         let packed = package.as_ref().and_then(|package| package.find_cu(wanted.id, parent).ok()?);
-        packed.or_else(|| self.open_object(&wanted)).map(Arc::new)
+        let packed = packed.and_then(|dwarf| Some((unit_of(&dwarf, wanted.id)?, Arc::new(dwarf))));
+        packed.or_else(|| self.open_object(&wanted))
     }
 
     fn open_package(&self, file: &Path) -> Option<DwarfPackage<PagedReader>> {
@@ -73,7 +76,7 @@ impl Split {
     }
 
     /// The `.dwo` file: where the compiler has put it, or beside the object.
-    fn open_object(&self, wanted: &Wanted) -> Option<Dwarf<PagedReader>> {
+    fn open_object(&self, wanted: &Wanted) -> Option<SplitUnit> {
         let name = wanted.path.file_name()?;
         let beside = self.files.iter().filter_map(|file| Some(file.parent()?.join(name)));
         let places = [wanted.path.clone()].into_iter().chain(beside);
@@ -89,14 +92,19 @@ impl Split {
         })
     }
 
-    fn of_object(&self, file: &ElfFile, wanted: &Wanted) -> Option<Dwarf<PagedReader>> {
+    fn of_object(&self, file: &ElfFile, wanted: &Wanted) -> Option<SplitUnit> {
         // There may be thousands of such files: none stays open.
         let load = |id: SectionId| self.section(file, id, Residence::Whole);
         let mut dwarf = Dwarf::load(load).ok()?;
         dwarf.make_dwo(wanted.parent);
-        let header = dwarf.units().next().ok()??;
-        let is_it = parse::unit(&dwarf, header).ok()?.dwo_id == Some(wanted.id);
-        is_it.then_some(dwarf)
+        // gcc puts each unit of types into a section of its own, which has the same name.
+        for section in file.sections().iter().filter(|section| section.name == UNITS) {
+            dwarf.debug_info = self.read(file, section, SectionId::DebugInfo, Residence::Whole).ok()?.into();
+            if let Some(unit) = unit_of(&dwarf, wanted.id) {
+                return Some((unit, Arc::new(dwarf)));
+            }
+        }
+        None
     }
 
     fn section(
@@ -108,16 +116,39 @@ impl Split {
         // Of a package all sections must be there: its index has a part of each.
         let is_read = residence == Residence::Touched || is_read(id);
         let section = id.dwo_name().and_then(|name| file.section(name)).filter(|_| is_read);
-        let Some(section) = section else { return Ok(PagedReader::empty()) };
+        section.map_or_else(|| Ok(PagedReader::empty()), |section| self.read(file, section, id, residence))
+    }
+
+    fn read(
+        &self,
+        file: &ElfFile,
+        section: &Section,
+        id: SectionId,
+        residence: Residence,
+    ) -> Result<PagedReader, gimli::Error> {
         let limit = if residence == Residence::Whole { self.max_memory } else { self.max_bytes };
         let reader = PagedReader::new(file, section, id as u64, limit, residence, &self.held);
         reader.map(|reader| reader.untouched()).map_err(|_: Error| gimli::Error::Io)
     }
 }
 
+/// Of a `.dwo` file, besides the units.
 fn is_read(id: SectionId) -> bool {
-    use SectionId::{DebugAbbrev, DebugInfo, DebugRngLists, DebugStr, DebugStrOffsets};
-    matches!(id, DebugAbbrev | DebugInfo | DebugRngLists | DebugStr | DebugStrOffsets)
+    use SectionId::{DebugAbbrev, DebugRngLists, DebugStr, DebugStrOffsets};
+    matches!(id, DebugAbbrev | DebugRngLists | DebugStr | DebugStrOffsets)
+}
+
+/// The unit with an id, which may stand behind units of types.
+fn unit_of(dwarf: &Dwarf<PagedReader>, id: DwoId) -> Option<Unit<PagedReader>> {
+    let mut headers = dwarf.units();
+    while let Some(header) = headers.next().ok()? {
+        match header.type_() {
+            UnitType::SplitType { .. } => {}
+            UnitType::SplitCompilation(other) if other != id => {}
+            _ => return parse::unit(dwarf, header).ok().filter(|unit| unit.dwo_id == Some(id)),
+        }
+    }
+    None
 }
 
 fn dwarf_text(text: PagedReader) -> Option<PathBuf> {

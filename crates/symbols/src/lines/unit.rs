@@ -1,11 +1,9 @@
 //! One unit as gimli has it: its abbreviations and the names of its files. Cheap to read again.
 
-use super::parse;
 use super::program::{Program, Row};
-use super::split::Split;
+use super::split::{Split, SplitUnit};
 use crate::pages::PagedReader;
 use gimli::{Abbreviation, AttributeValue, Dwarf, LineProgramHeader, Reader, Unit, UnitRef};
-use std::sync::Arc;
 
 /// Attributes of an abbreviation that gimli keeps in it; more are in a list.
 const ATTRIBUTES_WITHIN: usize = 5;
@@ -16,7 +14,7 @@ pub(super) struct OpenUnit {
     /// With the table of lines.
     main: Unit<PagedReader>,
     /// With the functions, where they are in a file of their own.
-    split: Option<(Arc<Dwarf<PagedReader>>, Unit<PagedReader>)>,
+    split: Option<SplitUnit>,
     program: Option<Program>,
 }
 
@@ -30,12 +28,10 @@ pub(super) struct Place {
 impl OpenUnit {
     /// With the part of it that is in a file of its own.
     pub(super) fn new(dwarf: &Dwarf<PagedReader>, main: Unit<PagedReader>, split: &Split) -> OpenUnit {
-        let split = split.load(dwarf, &main).and_then(|dwarf| {
-            let header = dwarf.units().next().ok()??;
-            let mut unit = parse::unit(&dwarf, header).ok()?;
+        let mut split = split.load(dwarf, &main);
+        if let Some((unit, _)) = &mut split {
             unit.copy_relocated_attributes(&main);
-            Some((dwarf, unit))
-        });
+        }
         let program = main.line_program.as_ref().map(|program| Program::of(program.header()));
         OpenUnit { main, split, program }
     }
@@ -43,7 +39,7 @@ impl OpenUnit {
     /// Where functions' entries are.
     pub(super) fn of_functions<'a>(&'a self, dwarf: &'a Dwarf<PagedReader>) -> UnitRef<'a, PagedReader> {
         match &self.split {
-            Some((dwarf, unit)) => UnitRef::new(dwarf, unit),
+            Some((unit, dwarf)) => UnitRef::new(dwarf, unit),
             None => UnitRef::new(dwarf, &self.main),
         }
     }
@@ -92,7 +88,7 @@ impl OpenUnit {
         let names = self
             .header()
             .map_or(0, |header| size_of_val(header.file_names()) + size_of_val(header.include_directories()));
-        let split = self.split.as_ref().map_or(0, |(_, unit)| abbreviation_bytes(unit));
+        let split = self.split.as_ref().map_or(0, |(unit, _)| abbreviation_bytes(unit));
         size_of::<OpenUnit>() + abbreviation_bytes(&self.main) + split + names
     }
 
