@@ -58,7 +58,7 @@ pub fn open_with_build_id(path: &Path, build_id: &[u8], max_bytes: u64) -> Resul
 /// heap. Nor by the thread's descriptors in `/proc`: of a thread with entries there, the kernel
 /// forgets them when it ends, and if it is the last of its process, the parent's waitpid(2) spins
 /// meanwhile.
-fn real_path(path: &Path) -> Option<PathBuf> {
+pub(crate) fn real_path(path: &Path) -> Option<PathBuf> {
     let parts_of = |path: &Path| -> Vec<OsString> {
         path.components().rev().map(|part| part.as_os_str().to_owned()).collect()
     };

@@ -69,6 +69,10 @@ fn split_dwarf_is_read_from_a_package() {
             std::fs::remove_file(object).unwrap();
         }
         expect_c(&program);
+        // Regression: packages of libraries, which are loaded by a link, were not found.
+        let link = directory.join("link");
+        std::os::unix::fs::symlink(&program, &link).unwrap();
+        expect_c(&link);
         std::fs::remove_file(package).unwrap();
         assert_eq!(depth(&program, outer(&program)), 1);
     }

@@ -6,6 +6,7 @@ use super::parse;
 use crate::elf::{ElfFile, Section};
 use crate::error::Error;
 use crate::pages::{Counter, PagedReader, Residence};
+use crate::separate::real_path;
 use gimli::{Dwarf, DwarfPackage, DwoId, Reader, SectionId, Unit, UnitType};
 use std::cell::{Cell, OnceCell};
 use std::os::unix::ffi::OsStrExt;
@@ -61,7 +62,11 @@ impl Split {
             unit.dwo_name().ok().flatten().and_then(|name| dwarf_text(parent.attr_string(unit, name).ok()?));
         let directory = unit.comp_dir.clone().and_then(dwarf_text).unwrap_or_default();
         let wanted = Wanted { id: unit.dwo_id?, path: directory.join(name?), parent };
-        let package = self.package.get_or_init(|| self.files.iter().find_map(|file| self.open_package(file)));
+        let package = self.package.get_or_init(|| {
+            // A library is loaded by a link, and its package named as the file is.
+            let real = self.files.iter().filter_map(|file| real_path(file));
+            self.files.iter().cloned().chain(real).find_map(|file| self.open_package(&file))
+        });
         let packed = package.as_ref().and_then(|package| package.find_cu(wanted.id, parent).ok()?);
         let packed = packed.and_then(|dwarf| Some((unit_of(&dwarf, wanted.id)?, Arc::new(dwarf))));
         packed.or_else(|| self.open_object(&wanted))
