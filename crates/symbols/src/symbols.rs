@@ -11,20 +11,19 @@
 
 mod called;
 mod names;
+mod nesting;
 mod plt;
 mod rank;
 mod reading;
 
 use crate::elf::ElfFile;
 use names::{Name, SymbolNames};
+use nesting::{Entry, innermost};
 use object::LittleEndian as LE;
 use object::elf::{self, Sym64};
 use object::pod;
 use std::borrow::Cow;
 use std::ops::Range;
-
-/// Entries before an address that are tried: how deep symbols nest in practice.
-const MAX_NESTED: usize = 16;
 
 /// Bytes of names and symbols that are searched for one of them.
 const MAX_SEARCHED_BYTES: u64 = 64 << 20;
@@ -74,19 +73,10 @@ pub struct SymbolTable {
     is_over_limit: bool,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    start: u64,
-    end: u64,
-    name: Name,
-}
-
 impl SymbolTable {
     /// The innermost function that covers an address.
     pub fn find(&self, address: u64) -> Option<FoundSymbol<'_>> {
-        let position = self.entries.partition_point(|entry| entry.start <= address);
-        let before = self.entries.get(..position)?;
-        let entry = before.iter().rev().take(MAX_NESTED).find(|entry| address < entry.end)?;
+        let entry = innermost(&self.entries, address)?;
         let name = self.names.text(entry.name);
         (!name.is_empty()).then_some(FoundSymbol { name, start: entry.start })
     }

@@ -308,6 +308,20 @@ fn a_function_without_a_size_ends_where_its_unwind_information_does() {
     assert_eq!(names, [[Some("without_size"); 16], [None; 16]].concat());
 }
 
+/// Regression: behind 16 labels with sizes, a loop of an interpreter in assembly had no name.
+#[test]
+fn code_behind_many_labels_has_the_name_of_the_function_around_them() {
+    let library = compile(&directory("nested"), "nested.c", &["-O2", "-shared", "-fPIC"]);
+    let name_at = |label: &str| {
+        let answers = resolve_all(&key(&library), (function(&library, |name| name == label).0, 1));
+        answers[0].first().map(|symbol| symbol.name.to_string())
+    };
+    assert_eq!(name_at("label_7").as_deref(), Some("label_7"));
+    assert_eq!(name_at("behind_labels").as_deref(), Some("inner"));
+    assert_eq!(name_at("behind_inner").as_deref(), Some("outer"));
+    assert_eq!(name_at("behind_outer").as_deref(), Some("behind_outer"));
+}
+
 /// Three quarters of ffmpeg's CPU time had the name of a label in libx264's assembly, up to 135 KB
 /// before the code.
 #[test]

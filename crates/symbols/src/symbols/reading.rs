@@ -1,8 +1,9 @@
 //! Makes a table of the symbols of an object and of its debug file.
 
 use super::names::{Name, Strings};
+use super::nesting::{Entry, nest};
 use super::rank::{Binding, Rank};
-use super::{Entry, SymbolTable, called, described_functions, function_at, plt};
+use super::{SymbolTable, called, described_functions, function_at, plt};
 use crate::demangle::is_mangled;
 use crate::elf::{ElfFile, Section};
 use object::LittleEndian as LE;
@@ -156,9 +157,10 @@ impl SymbolTable {
                 open.push(self.entries.len());
                 next.min(candidate.section_end).min(farthest_end(candidate.start, &functions))
             };
-            self.entries.push(Entry { start: candidate.start, end, name: candidate.name });
+            self.entries.push(Entry::new(candidate.start, end, candidate.name));
         }
         self.end_at_calls(&open, object, &functions);
+        nest(&mut self.entries);
         self.aliases.shrink_to_fit();
         self.names.shrink();
     }
@@ -166,7 +168,7 @@ impl SymbolTable {
     /// Nothing says how long the symbols in `open` are: they end where called code begins. Keeps
     /// where that is.
     fn end_at_calls(&mut self, open: &[usize], object: &ElfFile, functions: &[Range<u64>]) {
-        let is_long = |entry: &Entry| entry.end.saturating_sub(entry.start) > SHORT_BYTES;
+        let is_long = |entry: &Entry| entry.end().saturating_sub(entry.start) > SHORT_BYTES;
         if !open.iter().filter_map(|&at| self.entries.get(at)).any(is_long) {
             return;
         }
@@ -174,7 +176,9 @@ impl SymbolTable {
         for &at in open {
             let Some(entry) = self.entries.get_mut(at) else { continue };
             let next = starts.partition_point(|&start| start <= entry.start);
-            entry.end = starts.get(next).map_or(entry.end, |&start| entry.end.min(start));
+            if let Some(&next) = starts.get(next) {
+                *entry = Entry::new(entry.start, next.min(entry.end()), entry.name);
+            }
         }
         let next = starts.iter().skip(1).copied().chain([u64::MAX]);
         let range = |(&start, next): (&u64, u64)| start..next.min(farthest_end(start, functions));
