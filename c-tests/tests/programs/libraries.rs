@@ -1,10 +1,10 @@
-//! Shared objects that come, go and change while a program is recorded.
+//! Shared objects that come, go and change while a program is recorded, and debug files.
 
 use crate::read_until_stack;
 use std::process::Command;
 use swipr_c_tests::agent::library;
 use swipr_c_tests::expectation::expect;
-use swipr_c_tests::host::{Agent, Host, Start};
+use swipr_c_tests::host::{self, Agent, Host, Start};
 use swipr_c_tests::program::{compile, compiled, sources};
 
 #[test]
@@ -86,4 +86,18 @@ fn a_program_started_through_the_loader_has_its_own_names() {
         ],
     );
     host.end();
+}
+
+/// Regression: stacks of a stripped program ended where only its debug file describes the code.
+#[test]
+fn code_that_only_the_debug_file_describes_is_left() {
+    let (_directory, program) = compiled("only_debug_frame");
+    let file = program.executable.to_str().expect("a path of UTF-8");
+    let split = format!(
+        "objcopy --only-keep-debug {file} {file}.debug && strip --strip-all {file} && \
+         objcopy --add-gnu-debuglink={file}.debug {file}"
+    );
+    let status = Command::new("sh").args(["-c", &split]).status();
+    assert!(status.is_ok_and(|status| status.success()), "{split}");
+    host::run(&program);
 }

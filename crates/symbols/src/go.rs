@@ -23,13 +23,14 @@ const DESCRIBED: u32 = 21;
 /// The section with the version has all modules' names, too. Larger ones are not read.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Where such functions begin, in the file's own numbering, and the rules that hold in them.
-pub fn stack_switches(file: &ElfFile) -> Vec<(u64, Rule)> {
-    let Some(section) = file.section(".go.buildinfo") else { return vec![] };
-    let minor = minor_version(&file.bytes(section, MAX_BYTES).unwrap_or_default());
-    let mut found = with_rule(file, SWITCHES, Rule::OTHER_STACK);
+/// Where such functions begin, in the object's own numbering, and the rules that hold in them.
+/// `names` is the object, or its debug file.
+pub fn stack_switches(object: &ElfFile, names: &ElfFile) -> Vec<(u64, Rule)> {
+    let Some(section) = object.section(".go.buildinfo") else { return vec![] };
+    let minor = minor_version(&object.bytes(section, MAX_BYTES).unwrap_or_default());
+    let mut found = with_rule(names, SWITCHES, Rule::OTHER_STACK);
     if minor.is_none_or(|minor| minor < DESCRIBED) {
-        found.append(&mut with_rule(file, [CALLED_BY_C], Rule::END));
+        found.append(&mut with_rule(names, [CALLED_BY_C], Rule::END));
     }
     found
 }
