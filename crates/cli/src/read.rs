@@ -160,6 +160,16 @@ fn header(name: &str, pid: u32, mode: Mode, start_ns: u64) -> Header {
     }
 }
 
+/// Samples of one weight that sum to `total`: what does not divide is one sample's.
+fn parts(samples: u64, total: u64) -> impl Iterator<Item = (u32, u64)> {
+    let samples = u32::try_from(samples).unwrap_or(u32::MAX).max(1);
+    let each = total / u64::from(samples);
+    let rest = total - each * u64::from(samples);
+    let uneven = u32::from(rest > 0);
+    let parts = [(samples - uneven, each), (uneven, each.saturating_add(rest))];
+    parts.into_iter().filter(|(samples, _)| *samples > 0)
+}
+
 /// A function of which a name is known, the readable or the linker's, and perhaps both.
 fn function(name: &str, linkers: Option<&str>) -> Function {
     let linkers = linkers.unwrap_or(name);

@@ -105,8 +105,8 @@ fn write(
     let used = descendants.and_then(Descendants::used).filter(|_| sampling.thread_name.is_none());
     let missing = used.and_then(|used| Missing::of(used, session.running_time(), session.started()));
     let unrecorded = session.unrecorded.names().clone();
-    let hindrance = session.hindrance.clone();
-    let tell = |summary| tell_recording(plan, &summary, if_idle(sampling, found), hindrance);
+    let (hindrance, unread) = (session.hindrance.clone(), session.unread.clone());
+    let tell = |summary| tell_recording(plan, &summary, if_idle(sampling, found), hindrance, unread);
     let done = session.finish().map(tell);
     if descendants.is_some() {
         report_unrecorded(&unrecorded, plan.talk);

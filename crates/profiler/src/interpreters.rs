@@ -25,7 +25,7 @@ mod wanted;
 
 use crate::counters::AgentCounters;
 use exported::Exported;
-use found::{FoundRuntime, NotRead};
+use found::{FoundRuntime, NotRead, because};
 pub use functions::{Interpreted, InterpretedFrame};
 pub use publication::reset_after_fork;
 use reading::Reading;
@@ -258,7 +258,7 @@ impl Interpreters {
             let found = state.found.take();
             state.without.extend(found);
             let name = state.text.take().unwrap_or_default();
-            state.text = Some(format!("{name}: given up, most of its frames could not be read"));
+            state.text = Some(because(&name, "most of its frames could not be read"));
         }
         interpreted
     }

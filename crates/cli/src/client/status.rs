@@ -101,7 +101,15 @@ pub const NO_TIMERS: (&str, &str) = (
     "start it with a higher `ulimit -i`, or under a filter that lets timer_create pass; --idle records what waits all the same",
 );
 
+/// How the agent says that an interpreter's frames are not read.
+const UNREAD: &str = "shown as the interpreter's functions";
+
 impl Status {
+    /// Why the functions of the program's language are missing, if the agent has found one.
+    pub fn unread(&self) -> Option<String> {
+        self.interpreter.clone().filter(|text| text.ends_with(UNREAD))
+    }
+
     /// Why threads that ran could not be sampled, and what to do, if the agent knows.
     pub fn hindrance(&self) -> Option<(String, &'static str)> {
         let Stacks { timers_armed, timers_refused } = self.stacks;

@@ -3,7 +3,7 @@
 //! CPU time. Threads and times are not known: what was drawn as a thread is a frame here.
 
 use super::input::Input;
-use super::{header, named_frame};
+use super::{header, named_frame, parts};
 use crate::event::{Event, OwnedSample};
 use crate::shape::Shape;
 use std::borrow::Cow;
@@ -58,21 +58,19 @@ pub(super) fn read(
     to(Event::Header(header(name, 0, mode, 0)))?;
     let mut samples = 0;
     for (stack, count) in stacks {
-        let frames = stack.rsplit(';').map(named_frame).collect();
-        let (ticks, weight_ns) = match is_time {
+        let stack = shape.stack(stack.rsplit(';').map(named_frame).collect(), None);
+        // Time of threads that wait is compared with samples of such.
+        let (ticks, total) = match is_time {
+            true if waits => ((count / INTERVAL_NS).max(1), count),
             true => (1, count),
-            false => (u32::try_from(count).unwrap_or(u32::MAX), INTERVAL_NS),
+            false => (count, count.saturating_mul(INTERVAL_NS)),
         };
-        let sample = OwnedSample {
-            time_ns: 0,
-            ticks,
-            thread: Arc::clone(&thread),
-            state: State::Running,
-            weight_ns,
-            stack: shape.stack(frames, None),
-        };
-        samples += u64::from(ticks);
-        to(Event::Sample(sample))?;
+        for (ticks, weight_ns) in parts(ticks, total) {
+            let (time_ns, state) = (0, State::Running);
+            let (thread, stack) = (Arc::clone(&thread), Arc::clone(&stack));
+            samples += u64::from(ticks);
+            to(Event::Sample(OwnedSample { time_ns, ticks, thread, state, weight_ns, stack }))?;
+        }
     }
     to(Event::End(Summary { samples, are_sums: is_time, uncounted: 1, ..Summary::default() }))
 }

@@ -113,7 +113,11 @@ impl Reader<'_> {
         if !std::mem::replace(&mut self.has_header, true) {
             let mode = if head.is_wall { Mode::Wall } else { Mode::Cpu };
             let process = process_name(self.input, head.pid).unwrap_or_else(|| self.name.to_owned());
-            to(Event::Header(header(&process, head.pid, mode, head.time_ns)))?;
+            let mut header = header(&process, head.pid, mode, head.time_ns);
+            if head.is_wall {
+                header.interval_ns = head.weight_ns;
+            }
+            to(Event::Header(header))?;
         }
         self.counted.extend(head.counted);
         let state = frames.first().and_then(|leaf| state(leaf, &self.calls));

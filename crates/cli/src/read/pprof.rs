@@ -4,7 +4,7 @@
 mod tables;
 
 use super::system_calls::SystemCalls;
-use super::{Figures, header, unreadable};
+use super::{Figures, header, parts, unreadable};
 use crate::error::Error;
 use crate::event::{Event, OwnedSample};
 use crate::shape::Shape;
@@ -57,8 +57,10 @@ fn samples(
     let mut figures = Figures { losses, ..Figures::default() };
     for sample in &profile.samples {
         let value = |index: Option<usize>| index.and_then(|index| sample.values.get(index)).copied();
-        let ticks = value(count).unwrap_or(1).clamp(1, u64::from(u32::MAX));
         let total = value(weight).map(|value| value.saturating_mul(unit_ns));
+        // Without a count, as many as would have taken so long.
+        let ticks = value(count).or(total.map(|total| total / header.interval_ns.max(1)));
+        let ticks = ticks.unwrap_or(1).clamp(1, u64::from(u32::MAX));
         let total = total.unwrap_or(ticks.saturating_mul(header.interval_ns));
         if value(count) == Some(0) && total == 0 {
             continue;
@@ -175,16 +177,6 @@ fn nanoseconds(unit: &str) -> u64 {
         "seconds" | "s" => 1_000_000_000,
         _ => 1,
     }
-}
-
-/// Samples of one weight that sum to `total`: what does not divide is one sample's.
-fn parts(samples: u64, total: u64) -> impl Iterator<Item = (u32, u64)> {
-    let samples = u32::try_from(samples).unwrap_or(u32::MAX).max(1);
-    let each = total / u64::from(samples);
-    let rest = total - each * u64::from(samples);
-    let uneven = u32::from(rest > 0);
-    let parts = [(samples - uneven, each), (uneven, each.saturating_add(rest))];
-    parts.into_iter().filter(|(samples, _)| *samples > 0)
 }
 
 /// A build id as hexadecimal digits; empty for any other text.

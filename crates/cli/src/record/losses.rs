@@ -61,6 +61,11 @@ impl Losses {
         self.statuses().last.hindrance()
     }
 
+    /// Why the functions of the program's language are missing, if it has one.
+    pub fn unread(&self) -> Option<String> {
+        self.statuses().last.unread()
+    }
+
     fn statuses(&self) -> MutexGuard<'_, Statuses> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

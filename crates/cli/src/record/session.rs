@@ -48,6 +48,8 @@ pub struct Session {
     /// Why threads that ran could not be sampled, and what to do, if an agent said; once all have
     /// ended.
     pub hindrance: Option<(String, &'static str)>,
+    /// Why the functions of a program's language are missing.
+    pub unread: Option<String>,
     started_at: Instant,
 }
 
@@ -82,6 +84,7 @@ impl Session {
             agents_ns: 0,
             errors: Vec::new(),
             hindrance: None,
+            unread: None,
             started_at: Instant::now(),
         }
     }
@@ -144,8 +147,9 @@ impl Session {
         self.lasted = self.lasted.max(since + Duration::from_nanos(ended.summary.duration_ns));
         let reported_ns = ended.summary.cost.map_or(0, |cost| cost.agent_cpu_ns);
         self.agents_ns += running.as_ref().map_or(0, Running::agent_cpu_ns).max(reported_ns);
-        let hindrance = running.and_then(|running| running.hindrance());
-        self.hindrance = self.hindrance.take().or(hindrance);
+        let running = running.as_ref();
+        self.hindrance = self.hindrance.take().or_else(|| running?.hindrance());
+        self.unread = self.unread.take().or_else(|| running?.unread());
         self.is_cut |= ended.is_cut;
         if ended.gave_nothing {
             self.unrecorded.gave_nothing(id);

@@ -206,4 +206,9 @@ impl Running {
     pub fn hindrance(&self) -> Option<(String, &'static str)> {
         self.watch.losses().hindrance()
     }
+
+    /// Why the functions of the program's language are missing, if it has one.
+    pub fn unread(&self) -> Option<String> {
+        self.watch.losses().unread()
+    }
 }

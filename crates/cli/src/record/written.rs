@@ -84,12 +84,13 @@ pub fn tell(plan: &Plan, summary: &Summary) {
 
 /// The same of a recording. With `next_if_idle`, what to do then, it is one of CPU time: if the
 /// program hardly used any, that is printed, too. `hindrance`: why threads could not be sampled,
-/// and what to do.
+/// and what to do. `unread`: why functions of a language are missing.
 pub fn tell_recording(
     plan: &Plan,
     summary: &Summary,
     next_if_idle: Option<String>,
     hindrance: Option<(String, &'static str)>,
+    unread: Option<String>,
 ) {
     tell(plan, summary);
     if plan.talk == Talk::Quiet {
@@ -97,6 +98,9 @@ pub fn tell_recording(
     }
     if let (Some(what), Some(next)) = (hardly_any(summary), next_if_idle) {
         say(format_args!("swipr: {what}\nnext: {next}"));
+    }
+    if let Some(unread) = unread {
+        say(format_args!("swipr: {unread}"));
     }
     if let Some((what, next)) = hindrance.filter(|_| is_unsampled(summary)) {
         say(format_args!("swipr: not sampled: {what}\nnext: {next}"));

@@ -91,9 +91,9 @@ impl Runner {
         // Of a program whose children work, that is said below.
         let is_told = self.arguments.sampling.is_wall() || self.has_children;
         let next_if_idle = (!is_told).then(|| "--idle records threads that wait, too".to_owned());
-        let hindrance = session.hindrance.clone();
+        let (hindrance, unread) = (session.hindrance.clone(), session.unread.clone());
         let done = stopped.and_then(|()| session.finish());
-        let done = done.map(|summary| tell_recording(&self.plan, &summary, next_if_idle, hindrance));
+        let done = done.map(|summary| tell_recording(&self.plan, &summary, next_if_idle, hindrance, unread));
         let all_used = missing.as_ref().and_then(Missing::of_all).filter(|_| done.is_err());
         let done = done.map_err(|error| match all_used {
             Some(used) => no_sample_of(used, error.exit),

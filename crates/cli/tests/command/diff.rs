@@ -36,6 +36,20 @@ fn processes_are_compared_by_their_names() {
     assert!(!said.out.contains("[process 7"), "{said:?}");
 }
 
+/// Regression: each of these stacks counted as one sample, and much had changed.
+#[test]
+fn nanoseconds_of_wall_clock_time_are_compared_with_samples_of_it() {
+    let directory = Directory::new();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    std::fs::write(path("a.folded"), "main;poll;[blocked in poll] 90\nmain;parse 10\n").expect("a file");
+    let ns = "main;poll;[blocked in poll] 900000000\nmain;parse 100000000\n";
+    std::fs::write(path("b.folded"), ns).expect("a file");
+    let said = says(["diff", &path("a.folded"), &path("b.folded")]).well();
+    assert!(said.out.contains("100 samples before, 100 samples after"), "{said:?}");
+    let changes = said.out.lines().skip(2).filter(|line| !line.contains("+0.00")).count();
+    assert_eq!(changes, 0, "{said:?}");
+}
+
 /// A folded file was compared with whatever there was.
 #[test]
 fn a_folded_file_with_threads_that_wait_is_of_wall_clock_time() {

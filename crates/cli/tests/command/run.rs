@@ -500,3 +500,25 @@ fn a_small_program_has_whole_stacks_from_its_first_sample() {
     }
     assert!(stacks > 0);
 }
+
+/// Only `doctor` said it, and who recorded did not see why the program's functions were missing.
+#[test]
+fn why_an_interpreters_functions_are_not_shown_is_said_with_the_recording() {
+    let directory = Directory::new();
+    let (source, program) = (directory.path().join("python.c"), directory.path().join("python"));
+    // The name of a function of CPython, of no version that is known.
+    let text = r#"
+        #include <time.h>
+        void *PyInterpreterState_Head(void) {
+            while (clock() < 3 * CLOCKS_PER_SEC);
+            return 0;
+        }
+        int main(void) { return PyInterpreterState_Head() != 0; }
+    "#;
+    std::fs::write(&source, text).expect("a C file");
+    program::compile(&source, &program, &["-O2".into(), "-rdynamic".into()], &[]);
+    let program = program.display().to_string();
+    let said = says(["run", "-f", "folded", "-o", "-", "--", &program]).well();
+    let wanted = "structures are not known: shown as the interpreter's functions";
+    assert!(said.errors.contains(wanted), "{said:?}");
+}

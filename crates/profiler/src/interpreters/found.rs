@@ -12,6 +12,12 @@ pub struct FoundRuntime {
     pub name: String,
 }
 
+/// Why the frames of the one with that name are not read, for the status. The command knows the
+/// last words.
+pub fn because(name: &str, why: &str) -> String {
+    format!("{name}: {why}: shown as the interpreter's functions")
+}
+
 /// Why its frames are not read.
 #[derive(Debug)]
 pub enum NotRead {
@@ -24,7 +30,7 @@ pub enum NotRead {
 impl NotRead {
     /// For this reason.
     pub fn because(name: &str, why: &str) -> NotRead {
-        NotRead::Because(format!("{name}: {why}: shown as the interpreter's functions"))
+        NotRead::Because(because(name, why))
     }
 
     /// There is no row for this version.
