@@ -14,6 +14,7 @@ use crate::error::{Error, Exit};
 use crate::event::OwnedSample;
 use crate::find::{self, Found};
 use crate::process::Process;
+use crate::record::progress::is_dumb;
 use crate::record::source::{Message, Running, Source};
 use crate::shape::{Files, Shape};
 use crate::signals::{self, Signal, Signals};
@@ -63,8 +64,7 @@ pub(crate) struct Screen {
 pub fn top(arguments: Top) -> Result<ExitCode, Error> {
     let signals = Signals::take()?;
     let found = find::one(&arguments.target.text())?;
-    // Such a terminal, an editor's for example, has lines and nothing else.
-    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    let is_dumb = is_dumb();
     if is_dumb || !stdout().is_terminal() {
         return Err(Error::new(
             if is_dumb {

@@ -26,7 +26,8 @@ pub enum Talk {
 impl Progress {
     /// Shown on a terminal, unless it is to be quiet.
     pub fn new(talk: Talk) -> Progress {
-        Progress { shown: talk == Talk::Normal && std::io::stderr().is_terminal(), last: None }
+        let shown = talk == Talk::Normal && std::io::stderr().is_terminal() && !is_dumb();
+        Progress { shown, last: None }
     }
 
     /// Shows the figures, if it is time to.
@@ -36,9 +37,11 @@ impl Progress {
             return;
         }
         self.last = Some(now);
-        // \x1b[K: what is left of a longer line goes. Written as one piece; a terminal that is gone
-        // is no reason to end.
-        let line = format!("\r{what}: {} · Ctrl-C ends and keeps it\x1b[K", figures_line(&figures()));
+        // \x1b[?7l: the terminal cuts a line that is too long, which would stay when the next is
+        // drawn. \x1b[K: what is left of a longer line goes. Written as one piece; a terminal that
+        // is gone is no reason to end.
+        let figures = figures_line(&figures());
+        let line = format!("\r\x1b[?7l{what} · Ctrl-C ends and keeps it · {figures}\x1b[K\x1b[?7h");
         let _ = std::io::stderr().lock().write_all(line.as_bytes());
     }
 
@@ -48,6 +51,11 @@ impl Progress {
             let _ = std::io::stderr().lock().write_all(b"\r\x1b[K");
         }
     }
+}
+
+/// A terminal that has lines and nothing else, an editor's for example.
+pub fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
 /// Less is reported in the recording only.

@@ -232,7 +232,11 @@ fn on_a_terminal_a_line_tells_samples_losses_and_late_ticks() {
     let directory = Directory::new();
     let file = directory.path().join("a.perf").display().to_string();
     let mut command = swipr(["record", &host.pid().to_string(), "-d", "2", "-o", &file]);
-    let screen = on_a_terminal(&mut command);
+    let screen = on_a_terminal(command.env("TERM", "xterm"));
+    // Regression: a line that was longer than the terminal's stayed, five a second.
+    for line in screen.split('\r').filter(|line| line.contains("Ctrl-C")) {
+        assert!(line.starts_with("\x1b[?7l") && line.ends_with("\x1b[K\x1b[?7h"), "{line:?}");
+    }
     let line = screen
         .split('\r')
         .find(|line| line.contains("Ctrl-C ends and keeps it") && !line.contains("losses not known"));
@@ -241,6 +245,9 @@ fn on_a_terminal_a_line_tells_samples_losses_and_late_ticks() {
         assert!(line.contains(part), "{part:?} is not in {line:?}");
     }
     assert!(screen.contains(&format!("wrote {file}")), "{screen:?}");
+    // It cannot take a line back.
+    let screen = on_a_terminal(command.env("TERM", "dumb"));
+    assert!(screen.contains(&format!("wrote {file}")) && !screen.contains('\x1b'), "{screen:?}");
     host.end();
 }
 
