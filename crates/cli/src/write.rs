@@ -119,6 +119,11 @@ impl Writer {
         self.to.earlier_file()
     }
 
+    /// Whether nothing of it is seen before it is finished, as of a file.
+    pub fn is_unseen(&self) -> bool {
+        matches!(self.to, Sink::Beside { .. })
+    }
+
     /// A recording begins. That of further ones, which are merged into the first, is left out.
     pub fn begin(&mut self, header: &Header) {
         if !self.has_begun {

@@ -215,12 +215,13 @@ impl Session {
         Ok(())
     }
 
-    /// Writes the end. Without a single sample there is no file, and the reason is the error.
+    /// Writes the end. Without a single sample, or with nothing but CPU time that has no stack,
+    /// there is no file, and the reason is the error.
     pub fn finish(mut self) -> Result<Summary, Error> {
         self.stop()?;
-        let mut summary = self.figures();
-        summary.samples = self.writer.samples;
-        if summary.samples == 0 {
+        let summary = self.figures();
+        let has_stacks = self.writer.has_stacks || summary.unsampled_cpu_ns == 0;
+        if summary.samples == 0 || !has_stacks && self.writer.is_unseen() {
             // An agent that answered and does not any more has ended: that alone is no failure.
             let mut reasons = self.errors.into_iter().filter(|error| error.exit != Exit::NotProfilable);
             let mut error = reasons.next().unwrap_or_else(|| match self.started {
@@ -233,10 +234,8 @@ impl Session {
             }
             return Err(error);
         }
-        let has_stacks = self.writer.has_stacks;
         self.writer.finish(&summary)?;
-        // Its file has the CPU time, and nothing else.
-        match has_stacks || summary.unsampled_cpu_ns == 0 {
+        match has_stacks {
             true => Ok(summary),
             false => Err(nothing(&summary, self.hindrance, self.recorder, self.is_filtered)),
         }

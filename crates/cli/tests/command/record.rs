@@ -352,6 +352,41 @@ fn where_nothing_was_recorded_there_is_no_file() {
     host.end();
 }
 
+/// Regression: that failed, and the file had `[not sampled]` in place of an earlier recording.
+#[test]
+fn a_recording_without_a_single_stack_leaves_an_earlier_file_as_it_was() {
+    let directory = Directory::new();
+    let source = directory.path().join("masked.c");
+    let text = r#"
+        #include <stdio.h>
+        #include <sys/syscall.h>
+        #include <unistd.h>
+        int main(void)
+        {
+            const unsigned long all = ~0ul;
+            syscall(SYS_rt_sigprocmask, 0, &all, 0, sizeof all);
+            puts("ready");
+            fflush(stdout);
+            for (;;)
+                ;
+        }
+    "#;
+    std::fs::write(&source, text).expect("a C file");
+    let program = directory.path().join("masked");
+    swipr_c_tests::program::compile(&source, &program, &[], &[]);
+    let mut masked = Command::new(program);
+    masked.env("LD_PRELOAD", agent::library());
+    let mut host = Host::spawn(masked);
+    host.wait_for("ready");
+    host.socket();
+    let file = directory.path().join("earlier.folded");
+    std::fs::write(&file, "earlier 1\n").expect("written");
+    let path = file.display().to_string();
+    let said = says(["record", &host.pid().to_string(), "-d", "1", "-o", &path]);
+    said.refuses(1, &["not a single sample came: ", &format!("{path} is left as it was")]);
+    assert_eq!(read(&file), "earlier 1\n");
+}
+
 #[test]
 fn children_that_come_later_are_recorded_too_where_asked() {
     let directory = Directory::new();
