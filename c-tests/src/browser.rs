@@ -188,6 +188,10 @@ impl Browser {
             if kind == "keyDown" && key.chars().count() == 1 {
                 event["text"] = key.into();
             }
+            // By it, the browser itself knows the key that closes dialogs.
+            if key == "Escape" {
+                event["windowsVirtualKeyCode"] = 27.into();
+            }
             self.tell("Input.dispatchKeyEvent", event);
         }
     }

@@ -139,6 +139,11 @@ fn a_page_is_searched_zoomed_inverted_and_filtered_by_thread_state_and_time() ->
     let in_address = "new URLSearchParams(location.hash.slice(1)).get('zoom')";
     assert_eq!(browser.text(in_address), browser.text("M.frames[V.zoom.f].name"));
     assert_eq!(browser.value("document.querySelectorAll('#crumbs button').length"), 2);
+    // Regression: what closes the help zoomed out, too.
+    browser.press("?");
+    assert_eq!(browser.value("$('keys').open"), true);
+    browser.press("Escape");
+    assert_eq!(browser.value("[$('keys').open, V.path.length].join()"), "false,2");
     browser.press("Escape");
     assert_eq!(browser.value("V.path.length"), 1);
     // Inverted, the leaves come first; the table has them, too.
@@ -197,12 +202,22 @@ fn the_live_page_redraws_compares_stops_and_saves() -> Result<(), NotRun> {
     assert!(browser.text("$('about').textContent").contains("compared with"));
     browser.until("M.spans.length > 100");
     browser.screenshot("live-compare.png");
-    // An earlier recording, as folded stacks.
+    // Regression: a thread was compared with all threads of before.
+    browser.value("V.threads.add(M.threads.findIndex(t => t.name.startsWith('burn'))), changed()");
+    browser.until("M.diff && V.tree.w > 0 && V.tree.kids.length > 0");
+    assert_eq!(browser.value("V.tree.kids.some(n => M.frames[n.f].name === '_start')"), false);
+    // An earlier recording, as folded stacks. Regression: threads that are not there any more, or
+    // whose name has a blank here, were taken for functions.
     let folded = String::from_utf8(demo.get("/profile.folded?seconds=1")).expect("text");
+    let folded: String = folded.lines().map(|line| format!("gone_{line}\n")).collect();
     let folded = serde_json::to_string(&folded).expect("a string");
     browser.value(&format!("opened(new File([{folded}], 'yesterday.folded'))"));
     browser.until("M.info.labels === 'compared with yesterday.folded'");
     assert_eq!(browser.text("$('run').textContent"), "Start");
+    assert_eq!(browser.value("M.diff"), false, "it does not say what one thread did");
+    browser.value("everything()");
+    assert_eq!(browser.value("M.diff"), true);
+    assert_eq!(browser.value("V.tree.kids.some(n => M.frames[n.f].name.startsWith('gone_'))"), false);
     let stopped = browser.value(updates);
     browser.value("$('run').click()");
     browser.until(&format!("{updates} >= 3 && $('run').textContent === 'Stop'"));

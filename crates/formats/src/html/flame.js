@@ -37,21 +37,22 @@ function hash(text) { let h = 7; for (let i = 0; i < text.length; i++) h = (h * 
 function hue(module) { return 14 + hash(module.slice(module.lastIndexOf("/") + 1)) * 34; }
 
 // Which share of a span is looked at.
-function share(s) {
-  if (V.off.has(s.group) || V.threads.size && !V.threads.has(s.thread)) return 0;
+const share = s => shown(s) ? within(s) : 0, shown = s => !V.off.has(s.group) && (!V.threads.size || V.threads.has(s.thread));
+function within(s) {
   if (V.from === null) return 1;
   return Math.max(0, Math.min(s.u, V.to) - Math.max(s.t, V.from)) / (s.u - s.t || 1);
 }
 function build() {
-  const n = M.parent.length, diff = M.base.length > 0, self = new Float64Array(n), base = new Float64Array(n);
+  const n = M.parent.length, self = new Float64Array(n), base = new Float64Array(n);
   let count = 0, sum = 0, before = 0;
   for (const s of M.spans) { const part = share(s); if (part) { self[s.node] += s.w * part; sum += s.w * part; count += s.count * part; } }
-  for (const s of M.base) { base[s.node] += s.w; before += s.w; }
+  for (const s of M.base) if (shown(s)) { base[s.node] += s.w; before += s.w; }
   // The earlier recording counts as much as the later one, however long it was.
   if (before) for (let i = 0; i < n; i++) base[i] *= (sum || 1) / before;
-  const top = { f: -1, w: sum, s: 0, b: diff ? sum : 0, p: null, kids: [], d: 0, x: 0 };
+  const diff = before > 0, top = { f: -1, w: sum, s: 0, b: diff ? sum : 0, p: null, kids: [], d: 0, x: 0 };
   if (V.invert) inverted(top, self, base); else straight(top, self, base);
-  V.tree = top; M.diff = diff; V.count = count;
+  V.tree = top; V.count = count;
+  if (M.diff !== diff) { M.diff = diff; head(); }
   top.w = sum || (diff ? top.b : 0);
   place(top);
   // The zoom stays where it was, by its names.
@@ -417,7 +418,7 @@ function hands() {
   $("help").onclick = () => $("keys").showModal();
   for (const b of document.querySelectorAll("[data-by]")) b.onclick = () => { V.by = b.dataset.by; changed(); };
   addEventListener("keydown", e => {
-    if (e.ctrlKey || e.metaKey || e.altKey) return;
+    if (e.ctrlKey || e.metaKey || e.altKey || $("keys").open) return;
     const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.tagName);
     if (e.key === "Escape") {
       if (typing && $("search").value) { $("search").value = ""; changed(); } else if (typing) e.target.blur();
@@ -441,6 +442,6 @@ function head() {
   $("stats").textContent = i.stats || "";
   document.querySelector(".time").hidden = !!i.still;
   const legend = $("legend"); legend.textContent = "";
-  (M.diff || M.base.length ? [["#e5533d", "more than before"], ["#5a8fd8", "less"]] : CLASSES.map(([text], kind) => [tint(kind, 26, .5, isDark()), text]).filter((_, kind) => M.frames.some(f => f.kind === kind))).forEach(([c, text]) => { const item = document.createElement("span"), dot = document.createElement("i"); dot.style.background = c; item.append(dot, text); legend.append(item); });
+  (M.diff ? [["#e5533d", "more than before"], ["#5a8fd8", "less"]] : CLASSES.map(([text], kind) => [tint(kind, 26, .5, isDark()), text]).filter((_, kind) => M.frames.some(f => f.kind === kind))).forEach(([c, text]) => { const item = document.createElement("span"), dot = document.createElement("i"); dot.style.background = c; item.append(dot, text); legend.append(item); });
 }
 hands();

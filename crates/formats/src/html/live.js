@@ -39,17 +39,17 @@ function restart() { halt(); run(); }
 function base(spans, text) { M.base = spans; M.info.labels = text; $("compare").setAttribute("aria-pressed", spans.length > 0); head(); build(); }
 function compare() {
   if (M.base.length) return base([], "");
-  base(M.spans.map(s => ({ node: s.node, w: s.w * share(s) })).filter(s => s.w), "compared with " + new Date().toLocaleTimeString());
+  base(M.spans.map(s => ({ ...s, w: s.w * within(s) })).filter(s => s.w), "compared with " + new Date().toLocaleTimeString());
   M.spans = []; M.start = M.end; V.from = V.to = null; build();
 }
-// An earlier recording's stacks, by their names.
+// An earlier recording's stacks, by their names. It is of all threads.
 function earlier(stacks, name) {
-  const known = new Map(), kids = new Map(), threads = new Set(M.threads.map(t => t.name)), spans = [];
+  const known = new Map(), kids = new Map(), spans = [];
   M.frames.forEach((f, i) => { if (!known.has(f.name)) known.set(f.name, i); });
   for (let i = 1; i < M.parent.length; i++) kids.set(M.parent[i] + " " + M.frames[M.frame[i]].name, i);
   for (const [names, w] of stacks) {
     let at = 0;
-    for (const text of threads.has(names[0]) ? names.slice(1) : names) {
+    for (const text of names) {
       const key = at + " " + text;
       if (!kids.has(key)) {
         if (!known.has(text)) { known.set(text, M.frames.length); M.frames.push({ name: text, kind: 0, module: "", file: "", line: 0, hue: 30, tone: hash(text) }); }
@@ -63,7 +63,13 @@ function earlier(stacks, name) {
 }
 async function opened(file) {
   const text = await file.text(), page = /<script type="application\/json" id="data">([^]*?)<\/script>/.exec(text);
-  if (!page) return earlier(text.split("\n").map(line => /^(.+) (\d+)$/.exec(line)).filter(Boolean).map(m => [m[1].split(";"), +m[2]]), file.name);
+  if (!page) {
+    const stacks = text.split("\n").map(line => /^(.+) (\d+)$/.exec(line)).filter(Boolean).map(m => [m[1].split(";"), +m[2]]);
+    // Where threads come first, what else is first here comes second.
+    const first = new Set(M.frame.filter((_, i) => i && !M.parent[i]).map(f => M.frames[f].name)), known = at => stacks.filter(([names]) => first.has(names[at])).length;
+    if (known(1) > known(0)) for (const [names] of stacks) names.shift();
+    return earlier(stacks, file.name);
+  }
   const d = JSON.parse(page[1]), paths = [[]];
   if (d.info.pid && d.info.mode !== M.info.mode) return news(`${file.name} is of ${d.info.mode === "cpu" ? "CPU" : "wall-clock"} time: choose that mode here to compare with it.`);
   each(d.nodes, 2, (n, i) => paths.push([...paths[n[i]], d.names[d.frames[n[i + 1] * 5]]]));
