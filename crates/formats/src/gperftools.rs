@@ -6,8 +6,8 @@
 //! as text. From gperftools' `doc/cpuprofile-fileformat.html`.
 //!
 //! Its readers know no weights: a count stands for so many periods. So counts are weights divided
-//! by the period, and what one stack leaves
-//! of a period is carried to the next: the sum is the recording's, to less than one period.
+//! by the period, and what one stack leaves of a period is carried to the next: the sum is the
+//! recording's, to less than one period. Time without a stack has no place in it.
 
 use std::io::Write;
 use std::sync::Arc;
