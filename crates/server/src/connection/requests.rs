@@ -48,7 +48,8 @@ impl Connection {
                 if head.waits && head.framing != Framing::Length(0) && self.input.is_empty() {
                     self.output.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
                 }
-                self.state = ConnectionState::Body(head, Decoder::default());
+                let decoder = Decoder::new(head.max_body_bytes());
+                self.state = ConnectionState::Body(head, decoder);
                 Step::Moved
             }
             Parsed::Bad(answer) => {
@@ -80,7 +81,7 @@ impl Connection {
                 }
                 Err(bad) => {
                     let answer = match bad {
-                        Bad::TooLong => head::body_too_long(),
+                        Bad::TooLong => head::body_too_long(head.max_body_bytes()),
                         Bad::Malformed => Answer::problem(400, "the body's chunks are malformed"),
                     };
                     self.respond_and_close(answer, now);

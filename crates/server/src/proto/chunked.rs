@@ -1,13 +1,12 @@
 //! Bodies in chunks (RFC 9112, section 7.1). Extensions and trailers are skipped.
 
-use super::head::MAX_BODY_BYTES;
-
-/// Most bytes on the wire: a body in chunks of one byte still passes.
-const MAX_WIRE_BYTES: usize = 8 * MAX_BODY_BYTES;
+/// Most bytes on the wire for one of the body: a body in chunks of one byte still passes.
+const MAX_WIRE_BYTES: usize = 8;
 
 /// Puts a body together from bytes as they come.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Decoder {
+    max_bytes: usize,
     body: Vec<u8>,
     wire_bytes: usize,
     state: ChunkState,
@@ -40,6 +39,11 @@ pub(crate) enum Bad {
 }
 
 impl Decoder {
+    /// For a body of at most so many bytes.
+    pub(crate) fn new(max_bytes: usize) -> Decoder {
+        Decoder { max_bytes, body: Vec::new(), wire_bytes: 0, state: ChunkState::default() }
+    }
+
     /// Takes bytes; returns how many belong to the body, and the body when it is
     /// complete.
     pub(crate) fn feed(&mut self, input: &[u8]) -> Result<(usize, Option<Vec<u8>>), Bad> {
@@ -47,7 +51,7 @@ impl Decoder {
         for byte in input {
             used += 1;
             self.wire_bytes += 1;
-            if self.wire_bytes > MAX_WIRE_BYTES {
+            if self.wire_bytes > self.max_bytes * MAX_WIRE_BYTES {
                 return Err(Bad::TooLong);
             }
             self.state = self.step(*byte)?;
@@ -66,7 +70,7 @@ impl Decoder {
             (ChunkState::Size(size), b';' | b' ' | b'\t') => ChunkState::Extension(size),
             (ChunkState::Size(size), _) => {
                 let size = size.saturating_mul(16).saturating_add(digit(byte)?);
-                if self.body.len().saturating_add(size) > MAX_BODY_BYTES {
+                if self.body.len().saturating_add(size) > self.max_bytes {
                     return Err(Bad::TooLong);
                 }
                 ChunkState::Size(size)
@@ -74,7 +78,7 @@ impl Decoder {
             (ChunkState::Extension(size), b'\n') => after_size(size),
             (ChunkState::Extension(size), _) => ChunkState::Extension(size),
             (ChunkState::Data(left), _) => {
-                if self.body.len() >= MAX_BODY_BYTES {
+                if self.body.len() >= self.max_bytes {
                     return Err(Bad::TooLong);
                 }
                 self.body.push(byte);
@@ -110,12 +114,13 @@ fn digit(byte: u8) -> Result<usize, Bad> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::head::MAX_BODY_BYTES;
     use super::*;
     use proptest::prelude::*;
     use proptest::test_runner::RngSeed;
 
     fn byte_by_byte(input: &[u8]) -> Result<Option<Vec<u8>>, Bad> {
-        let mut decoder = Decoder::default();
+        let mut decoder = Decoder::new(MAX_BODY_BYTES);
         for byte in input {
             if let (_, Some(body)) = decoder.feed(&[*byte])? {
                 return Ok(Some(body));
@@ -127,7 +132,7 @@ mod tests {
     #[test]
     fn chunks_make_a_body_however_they_are_cut() {
         let wire = b"4;name=value\r\nWiki\r\n5\r\npedia\r\nA\n0123456789\n0\r\nX: y\r\n\r\nGET";
-        let mut decoder = Decoder::default();
+        let mut decoder = Decoder::new(MAX_BODY_BYTES);
         let (used, body) = decoder.feed(wire).unwrap();
         assert_eq!(body.as_deref(), Some(&b"Wikipedia0123456789"[..]));
         assert_eq!(&wire[used..], b"GET");
@@ -169,7 +174,7 @@ mod tests {
             wire.extend(b"0\r\n\r\n");
             let length = wire.len();
             wire.extend(behind);
-            let (mut decoder, mut used, mut decoded) = (Decoder::default(), 0, None);
+            let (mut decoder, mut used, mut decoded) = (Decoder::new(MAX_BODY_BYTES), 0, None);
             for piece in wire.chunks(piece) {
                 let (taken, body) = decoder.feed(piece).unwrap();
                 (used, decoded) = (used + taken, body);

@@ -6,7 +6,7 @@ use crate::percent::percent_decode;
 
 /// Longest head; what is longer is refused.
 pub(crate) const MAX_HEAD_BYTES: usize = 16 * 1024;
-/// Longest body, decoded.
+/// Longest body of most requests.
 pub(crate) const MAX_BODY_BYTES: usize = 64 * 1024;
 /// Most header lines.
 const MAX_HEADERS: usize = 100;
@@ -75,6 +75,11 @@ impl Head {
     pub(crate) fn form(&self) -> Form {
         let content = Form::content_of(&self.method);
         Form { content, keep: self.keep, errors: self.errors, readers: self.readers }
+    }
+
+    /// Longest body, decoded. A request for names has the addresses of a whole profile.
+    pub(crate) fn max_body_bytes(&self) -> usize {
+        if self.path.ends_with("/symbolicate/v5") { MAX_BODY_BYTES * 16 } else { MAX_BODY_BYTES }
     }
 }
 
@@ -168,7 +173,7 @@ fn understood(request: &httparse::Request<'_, '_>) -> Result<Head, Answer> {
         }
         (None, true) => Framing::Chunked,
         (None, false) => Framing::Length(0),
-        (Some(text), false) => Framing::Length(content_length(&text, most_body_bytes(&head.path))?),
+        (Some(text), false) => Framing::Length(content_length(&text, head.max_body_bytes())?),
     };
     Ok(head)
 }
@@ -221,23 +226,18 @@ fn once(place: &mut Option<String>, name: &str, value: &str) -> Result<(), Answe
     }
 }
 
-/// A request for names has the addresses of a whole profile.
-fn most_body_bytes(path: &str) -> usize {
-    if path.ends_with("/symbolicate/v5") { MAX_BODY_BYTES * 16 } else { MAX_BODY_BYTES }
-}
-
 fn content_length(text: &str, most: usize) -> Result<usize, Answer> {
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
         return Err(Answer::problem(400, "Content-Length is not a number"));
     }
     match text.parse::<usize>() {
         Ok(length) if length <= most => Ok(length),
-        _ => Err(body_too_long()),
+        _ => Err(body_too_long(most)),
     }
 }
 
-pub(crate) fn body_too_long() -> Answer {
-    Answer::problem(413, format!("the body is longer than {MAX_BODY_BYTES} bytes"))
+pub(crate) fn body_too_long(most: usize) -> Answer {
+    Answer::problem(413, format!("the body is longer than {most} bytes"))
 }
 
 /// Whether a comma-separated list has that word, with or without parameters.

@@ -271,6 +271,27 @@ fn a_body_in_chunks_is_put_together() {
     assert_eq!(client.answer().text(), "OK\n");
 }
 
+/// Regression: in chunks it was refused, and the smaller limit named for it.
+#[test]
+fn a_body_with_the_addresses_of_a_whole_profile_may_have_a_megabyte() {
+    let stage = Stage::new();
+    let limit = 1024 * 1024;
+    // Without the token there is no such route, once the body is read.
+    for (length, status) in [(limit, 404), (limit + 1, 413)] {
+        let body = " ".repeat(length);
+        for (framing, body) in [
+            (format!("Content-Length: {length}"), body.clone()),
+            ("Transfer-Encoding: chunked".to_owned(), format!("{length:x}\r\n{body}\r\n0\r\n\r\n")),
+        ] {
+            let mut client = stage.client();
+            client.send(format!("POST /x/symbolicate/v5 HTTP/1.1\r\n{framing}\r\n\r\n{body}"));
+            let answer = client.answer();
+            assert_eq!(answer.status, status, "{framing}: {}", answer.text());
+            assert_eq!(answer.text().contains("longer than 1048576 bytes"), status == 413, "{framing}");
+        }
+    }
+}
+
 #[test]
 fn a_client_that_sends_a_megabyte_before_it_reads_gets_its_refusal() {
     let stage = Stage::new();
