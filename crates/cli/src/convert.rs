@@ -2,7 +2,7 @@
 
 mod frames;
 
-use crate::args::{Convert, NameStyle};
+use crate::args::{Convert, NameStyle, Output};
 use crate::error::{Error, Exit};
 use crate::event::Event;
 use crate::read::{self, By, Contents, Readable, Symbols};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use swipr_formats::FORMATS;
-use swipr_formats::model::{Frame, FrameKind, Function, Summary};
+use swipr_formats::model::{Frame, FrameKind, Function, Header, Mode, Summary};
 use swipr_offline::{LlvmSymbolizer, SearchPath};
 
 /// Runs the verb.
@@ -40,23 +40,22 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
     let shape = Arc::new(frames.shape(output.shape()));
     let (mut summary, mut failure, mut are_demangled) = (Summary::default(), None, false);
     let wants_mangled = output.names == NameStyle::Mangled;
-    let mut take = |event| match event {
-        Event::Header(header) => {
-            writer.begin(&header);
-            Ok(())
-        }
-        Event::Sample(sample) => {
-            are_demangled |= wants_mangled && sample.stack.frames.iter().any(is_demangled);
-            let taken = frames.take(&sample.stack).and_then(|()| writer.sample(&sample));
-            taken.map_err(|error| {
-                failure = Some(error.clone());
-                error.what
-            })
-        }
-        Event::End(end) => {
-            summary = end;
-            Ok(())
-        }
+    let mut take = |event| {
+        let taken = match event {
+            Event::Header(header) => check_mode(&header, &output).map(|()| writer.begin(&header)),
+            Event::Sample(sample) => {
+                are_demangled |= wants_mangled && sample.stack.frames.iter().any(is_demangled);
+                frames.take(&sample.stack).and_then(|()| writer.sample(&sample))
+            }
+            Event::End(end) => {
+                summary = end;
+                Ok(())
+            }
+        };
+        taken.map_err(|error| {
+            failure = Some(error.clone());
+            error.what
+        })
     };
     let by = by(&arguments.symbolizer, &arguments.symbols)?;
     let mut symbols = Symbols { directories: arguments.symbols, by, missing: Vec::new() };
@@ -77,6 +76,17 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
         hint(are_demangled, &symbols.missing, &contents);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// CPU samples stand for different times, and swift-profile-recorder's text has none.
+fn check_mode(header: &Header, output: &Output) -> Result<(), Error> {
+    match output.compat && header.mode == Mode::Cpu && output.format.as_deref() == Some("perf") {
+        true => Err(Error::new(
+            "this is a recording of CPU time, of which perf text without periods would be false",
+            "`swipr convert FILE -o app.perf` writes it with periods",
+        )),
+        false => Ok(()),
+    }
 }
 
 /// Says what was counted, which names are not those that were asked for, and which are missing.

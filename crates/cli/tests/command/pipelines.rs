@@ -171,3 +171,17 @@ fn its_own_raw_samples_are_read_by_the_converters_name() {
     let said = said(Command::new(&converter).arg("--help"));
     assert!(said.well().out.contains("swift-profile-recorder"));
 }
+
+/// Regression: what reads perf text without periods took CPU time for that of the clock.
+#[test]
+fn recordings_of_cpu_time_are_not_written_without_periods() {
+    let directory = Directory::new();
+    let converter = sample_conv(&directory);
+    let host = running_burner();
+    let file = directory.path().join("cpu.jsonl").display().to_string();
+    says(["record", &host.pid().to_string(), "-d", "1", "-o", &file]).well();
+    host.end();
+    said(Command::new(&converter).arg(&file)).refuses(1, &["CPU time", "`swipr convert FILE -o app.perf`"]);
+    let folded = said(Command::new(&converter).args(["--format", "collapsed", &file])).well();
+    assert!(sum(&folded.out) > 1_000_000, "nanoseconds: {folded:?}");
+}
