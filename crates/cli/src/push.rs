@@ -199,7 +199,7 @@ fn deliver(queue: &Queue<Profile>, destination: &Destination, delivered: &Delive
                 let wait = after.unwrap_or_else(|| wait_after(failures));
                 if !quiet && failures == 1 {
                     crate::say(format_args!(
-                        "swipr: cannot reach {destination}: {why}\nnext: nothing: it is tried again, and up to --queue profiles are kept"
+                        "swipr: cannot deliver to {destination}: {why}\nnext: nothing: it is tried again, and up to --queue profiles are kept"
                     ));
                 }
                 queue.put_back(profile);

@@ -67,6 +67,15 @@ impl Destination {
                 "install curl, or put a collector beside (Grafana Alloy, otelcol) and write http://HOST:PORT",
             ));
         }
+        // A series is `service{name=value,…}`.
+        let breaks = |text: &str| text.contains(['{', '}', ',']);
+        let has_breaking = breaks(&service) || arguments.label.iter().any(|(k, v)| breaks(k) || breaks(v));
+        if arguments.protocol == Protocol::Ingest && has_breaking {
+            return Err(usage(
+                "a brace or a comma in a service or a label would end it in Pyroscope's /ingest".to_owned(),
+                "--protocol pyroscope-push takes any text",
+            ));
+        }
         Ok(Destination {
             scheme: url.scheme,
             authority: url.authority(arguments.protocol.port()),
@@ -89,7 +98,7 @@ impl Destination {
         match self.post(&target, &kind, &body) {
             Ok((200..=299, ..)) => Sent::Done,
             Ok((status @ (408 | 429 | 500..=599), after, text)) => {
-                Sent::Failed { why: format!("{status} {text}"), after }
+                Sent::Failed { why: format!("it answered {status} {text}").trim_end().to_owned(), after }
             }
             Ok((status, _, text)) => Sent::Refused(format!("{status} {text}")),
             Err(error) => Sent::Failed { why: error.to_string(), after: None },

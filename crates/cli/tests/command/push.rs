@@ -229,7 +229,10 @@ fn what_a_store_cannot_take_now_is_sent_again_and_what_it_refuses_is_not() {
         says(arguments.iter().chain(more))
     };
     let said = push(&url, &[]).well();
-    assert!(said.errors.contains("cannot reach") && said.errors.contains("sent 1 profiles"), "{said:?}");
+    assert!(
+        said.errors.contains(": it answered 503\nnext: ") && said.errors.contains("sent 1 profiles"),
+        "{said:?}"
+    );
     let bodies: Vec<Vec<u8>> = requests.try_iter().map(|request| request.body).collect();
     assert!(bodies.len() == 3 && bodies.iter().all(|body| *body == bodies[0]), "{} requests", bodies.len());
     let (url, requests) = store(&["400 No"]);
@@ -257,7 +260,7 @@ fn profiles_that_find_no_room_are_counted_and_the_newest_are_kept() {
     let pid = host.pid().to_string();
     let url = format!("http://{nobody}");
     let said = says(["push", &pid, "--url", &url, "-d", "200ms", "--count", "4", "--queue", "1"]);
-    said.refuses(1, &["cannot reach", "no profile was delivered"]);
+    said.refuses(1, &["cannot deliver to", "no profile was delivered"]);
     assert!(!said.errors.contains("dropped 0"), "{said:?}");
     host.end();
 }
@@ -305,6 +308,11 @@ fn where_it_cannot_send_to_is_told() {
     // Of these only the first was refused; the others were tried for ever.
     for url in ["ftp://localhost", "http://user:secret@localhost", "http://localhost:http", "http://::1"] {
         says(["push", &pid, "--url", url, "-d", "100ms", "--count", "1"]).refuses(2, &[url, "--header"]);
+    }
+    // Of these one label became two, and the store named another service.
+    for wrong in [["--label", "region=eu,zone=b"], ["--service", "shop{}"]] {
+        let arguments = ["push", &pid, "--url", "http://localhost"];
+        says(arguments.iter().chain(&wrong)).refuses(2, &["a comma", "next: --protocol pyroscope-push"]);
     }
     for wrong in [&["--label", "x"][..], &["--protocol", "ftp"], &["--queue", "0"]] {
         let arguments = ["push", &pid, "--url", "http://localhost"];
@@ -368,7 +376,7 @@ fn a_store_behind_tls_is_reached_by_curl_if_its_certificate_is_right() {
     let _ = server.kill();
     let _ = server.wait();
     assert!(known.well().errors.contains("sent 1 profiles"));
-    unknown.refuses(1, &["cannot reach https://127.0.0.1", "curl: (77)"]);
+    unknown.refuses(1, &["cannot deliver to https://127.0.0.1", "curl: (77)"]);
     let request = read(&directory.path().join("request"));
     assert!(request.starts_with("POST /ingest?name="), "{request}");
     assert!(request.contains("X-Secret: a\"b\\c") && !request.contains("Expect"), "{request}");
