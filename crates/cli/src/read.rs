@@ -65,7 +65,7 @@ impl Readable {
             return Some(Readable::Pprof);
         }
         let line = text.split(|&byte| byte == b'\n').next().unwrap_or_default();
-        if text.starts_with(b"#") || text.windows(2).any(|pair| pair == b"\n\t") || perf::is_sample(line) {
+        if text.starts_with(b"# ") || text.windows(2).any(|pair| pair == b"\n\t") || perf::is_sample(line) {
             return Some(Readable::Perf);
         }
         // A stack of many long names has a line of any length.

@@ -115,6 +115,18 @@ impl Output {
         Ok(Selection { format, options })
     }
 
+    /// Options that were given, and that the format has no use for.
+    pub fn unused(&self, format: &str) -> Vec<&'static str> {
+        let options = [
+            ("--names", self.names != NameStyle::Safe, ["raw", "json"].contains(&format)),
+            ("--weight", self.weight.is_some(), format != "folded"),
+            ("--max-depth", self.max_depth.is_some(), format == "raw"),
+            ("--title", self.title.is_some(), ["folded", "perf", "raw"].contains(&format)),
+        ];
+        let unused = options.into_iter().filter(|(_, is_given, is_unused)| *is_given && *is_unused);
+        unused.map(|(name, ..)| name).collect()
+    }
+
     /// What is to be changed about stacks and threads.
     pub fn shape(&self) -> Shape {
         let places = match (self.function, self.nolineno) {

@@ -51,6 +51,10 @@ impl Plan {
             let what = "--open is for files that end with .html or .svg";
             return Err(Error::new(what, "`swipr view FILE` shows others").exit(Exit::Usage));
         }
+        let unused = output.unused(selection.format.name).join(", ");
+        if talk == Talk::Normal && !unused.is_empty() {
+            say(format_args!("swipr: {} has no use for {unused}", selection.format.name));
+        }
         Ok(Plan { selection, target, talk, shown: output.open })
     }
 

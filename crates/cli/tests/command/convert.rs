@@ -629,6 +629,41 @@ fn a_folded_file_of_one_long_line_is_recognised() {
     assert_eq!(said.out, line);
 }
 
+/// Regression: such names, of JavaScript's private methods, made a comment of perf's of the file.
+#[test]
+fn a_folded_file_whose_first_name_begins_with_a_number_sign_is_recognised() {
+    let directory = Directory::new();
+    let path = directory.path().join("private");
+    std::fs::write(&path, "#foo;b 5\n").expect("a file");
+    let said = says(["convert", &path.display().to_string(), "-f", "folded", "-o", "-", "-q"]).well();
+    assert_eq!(said.out, "#foo;b 5\n");
+}
+
+/// Regression: nothing was said of them.
+#[test]
+fn options_that_a_format_has_no_use_for_are_told_and_they_alone() {
+    let directory = Directory::new();
+    let file = directory.path().join("in.folded");
+    std::fs::write(&file, "main(int);a;b;c;d 5\n").expect("a file");
+    let file = file.display().to_string();
+    for format in swipr_formats::FORMATS.iter().map(|format| format.name) {
+        let convert = |more: &[&str]| {
+            let out = directory.path().join("out");
+            let arguments = ["convert", &file, "-f", format, "-o"].map(str::to_owned);
+            let more = more.iter().map(|text| text.to_string());
+            let said = says(arguments.into_iter().chain([out.display().to_string()]).chain(more)).well();
+            (std::fs::read(&out).expect("a file"), said.errors)
+        };
+        let (plain, said) = convert(&[]);
+        assert!(!said.contains("no use"), "{said}");
+        for option in [["--names", "raw"], ["--weight", "ns"], ["--max-depth", "2"], ["--title", "x y"]] {
+            let (bytes, said) = convert(&option);
+            let is_told = said.contains(&format!("swipr: {format} has no use for {}\n", option[0]));
+            assert_eq!(is_told, bytes == plain, "{format} {option:?}: {said}");
+        }
+    }
+}
+
 /// A recording of a C++ function, without its name.
 fn mangled_recording(directory: &Directory) -> String {
     let source = directory.path().join("zoo.cc");
