@@ -67,7 +67,7 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
     let contents = read.map_err(cannot)?;
     frames.end(contents.format)?;
     if writer.samples == 0 {
-        return Err(cannot(read::unreadable("there is no sample in it")));
+        return Err(cannot(read::not_whole("there is no sample in it")));
     }
     summary.samples = writer.samples;
     writer.finish(&summary)?;

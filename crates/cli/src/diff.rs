@@ -92,7 +92,7 @@ fn stacks(path: &Path, weight: Option<Weight>) -> Result<(Stacks, Option<Mode>),
     let found = read::recording(input, None, &name, &shape, &mut symbols, &mut take).map_err(cannot)?;
     found.hint();
     if samples == 0 {
-        return Err(cannot(read::unreadable("there is no sample in it")));
+        return Err(cannot(read::not_whole("there is no sample in it")));
     }
     writer.finish(&Default::default(), &mut bytes);
     let stacks = Stacks::read(&String::from_utf8_lossy(&bytes))

@@ -115,13 +115,13 @@ pub fn recording(
 ) -> Result<Contents, Error> {
     let mut bytes = Vec::new();
     let got = from.by_ref().take(LARGEST).read_to_end(&mut bytes);
-    if got.map_err(|error| unreadable(error.to_string()))? as u64 == LARGEST {
+    if got.map_err(|error| not_whole(error.to_string()))? as u64 == LARGEST {
         return Err(unreadable(format!("it is larger than {} GiB", LARGEST >> 30)));
     }
     let input = Input(bytes);
     let start = input.start(START)?;
     if start.is_empty() {
-        return Err(unreadable("it is empty"));
+        return Err(not_whole("it is empty"));
     }
     let format = format.or_else(|| Readable::of(&start));
     let format = format.ok_or_else(|| {
@@ -146,6 +146,11 @@ pub fn recording(
 pub fn unreadable(why: impl Into<String>) -> Error {
     let names: Vec<&str> = Readable::ALL.iter().map(|(name, _)| *name).collect();
     Error::new(why, format!("recordings can be read in {}; --from says which it is", names.join(", ")))
+}
+
+/// Why a file is not read, whatever its format is.
+pub fn not_whole(why: impl Into<String>) -> Error {
+    Error::new(why, "check that it is the right file, and whole")
 }
 
 /// A header for formats that have none. `pid` is 0 where it is not known.

@@ -135,7 +135,7 @@ pub(super) fn answers(place: &Endpoint, findings: &mut Findings) -> Verdict {
         findings.note(format!("the kernel refused {refused} timers and made {armed} (`ulimit -i`): some running threads were not sampled"));
     }
     if status.recordings.running > 0 {
-        findings.note(format!("{} recordings run (at most 8 at a time)", status.recordings.running));
+        findings.note(format!("recordings that run: {} (at most 8 at a time)", status.recordings.running));
     }
     let threads = &status.threads;
     let seen_less = [

@@ -1,7 +1,7 @@
 //! The bytes of a file, packed by gzip or not. What is packed may be a thousand times larger: its
 //! lines are read one by one, and what a reader must have whole has a bound.
 
-use super::{LARGEST, lines::LONGEST, unreadable};
+use super::{LARGEST, lines::LONGEST, not_whole};
 use crate::error::Error;
 use flate2::read::MultiGzDecoder;
 use std::borrow::Cow;
@@ -25,7 +25,7 @@ impl Input {
     pub(super) fn start(&self, most: u64) -> Result<Cow<'_, [u8]>, Error> {
         let Some(unpacker) = self.unpacker() else { return Ok((&self.0).into()) };
         let mut bytes = Vec::new();
-        unpacker.take(most).read_to_end(&mut bytes).map_err(broken).map_err(unreadable)?;
+        unpacker.take(most).read_to_end(&mut bytes).map_err(broken).map_err(not_whole)?;
         Ok(bytes.into())
     }
 

@@ -24,7 +24,7 @@ pub enum Talk {
 }
 
 impl Progress {
-    /// Shown on a terminal, unless it is to be quiet.
+    /// Shown on a terminal that can take a line back, unless it is to be quiet.
     pub fn new(talk: Talk) -> Progress {
         let shown = talk == Talk::Normal && std::io::stderr().is_terminal() && !is_dumb();
         Progress { shown, last: None }
@@ -64,7 +64,8 @@ const SOME_CPU_NS: u64 = 10_000_000;
 /// `4,096 samples of 8 threads in 10.0 s, lost 7, late ticks 0`. `losses not known` where no
 /// process counted them, and `or more` where not all did.
 pub fn figures_line(summary: &Summary) -> String {
-    let what = if summary.are_sums { "stacks" } else { "samples" };
+    let what = if summary.are_sums { "stack" } else { "sample" };
+    let plural = if summary.samples == 1 { "" } else { "s" };
     // Some files do not say.
     let time = match Duration::from_nanos(summary.duration_ns).as_secs_f64() {
         0.0 => String::new(),
@@ -97,7 +98,7 @@ pub fn figures_line(summary: &Summary) -> String {
     if summary.at_most_hz > 0 {
         losses.push(format!("a running thread has {} samples a second at most here", summary.at_most_hz));
     }
-    format!("{} {what}{of_threads}{time}, {}", grouped(summary.samples), losses.join(", "))
+    format!("{} {what}{plural}{of_threads}{time}, {}", grouped(summary.samples), losses.join(", "))
 }
 
 /// `1,234,567`.
@@ -141,6 +142,8 @@ mod tests {
         assert!(figures_line(&summary).ends_with("in 10.0 s, losses not known"));
         summary.uncounted = 3;
         assert!(figures_line(&summary).ends_with("in 10.0 s, losses of 3 processes not known"));
+        summary.samples = 1;
+        assert!(figures_line(&summary).starts_with("1 sample of 1 thread in "));
         assert_eq!([grouped(0), grouped(999), grouped(1000)], ["0", "999", "1,000"]);
     }
 }

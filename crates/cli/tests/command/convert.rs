@@ -176,7 +176,7 @@ fn a_raw_recording_that_was_cut_is_told_as_such_and_stays_cut() {
     std::fs::write(path("cut.jsonl"), format!("{whole}{{\"type\":\"sam")).expect("a file");
     for (from, to) in [("cut.jsonl", "a.perf"), ("cut.jsonl", "a.jsonl"), ("a.jsonl", "a.html")] {
         let said = says(["convert", &path(from), "-o", &path(to)]).well();
-        let wanted = "1 samples of 1 thread in 1.5 s, the recording is cut: losses not known\n";
+        let wanted = "1 sample of 1 thread in 1.5 s, the recording is cut: losses not known\n";
         assert!(said.errors.contains(wanted), "{from} -> {to}: {said:?}");
     }
     assert!(read(&directory.path().join("a.perf")).ends_with("# swipr: threads=1 samples=1 uncounted=1\n"));
@@ -459,6 +459,16 @@ fn what_cannot_be_read_is_told() {
     says(["convert", &file("b", "a;b 1\n"), "-f", "gif"]).refuses(2, &["gif"]);
     says(["convert", &file("b", "a;b 1\n"), "--from", "gif", "-f", "perf"]).refuses(2, &["gif", "pprof"]);
     says(["convert", &file("c", "a;b 1\na;c x\n"), "-f", "perf", "-o", "-"]).refuses(1, &["line 2"]);
+    // Of these the format is not what is wrong.
+    let whole = "next: check that it is the right file, and whole\n";
+    let header = r#"{"type":"header","swipr":1,"pid":7,"process_name":"app","executable":"/app","start_ns":1,"interval_ns":10000000,"mode":"wall"}"#;
+    for (path, why) in [
+        (file("d", ""), "it is empty"),
+        (file("e", header), "there is no sample in it"),
+        (directory.path().display().to_string(), "Is a directory"),
+    ] {
+        says(["convert", &path, "-f", "perf", "-o", "-"]).refuses(1, &[why, whole]);
+    }
 }
 
 /// A page that was recorded before was written over without a word.
