@@ -3,7 +3,7 @@
 // cflags: -O2
 // record: seconds=2&hz=200&mode=cpu
 // expect: every sample of burner has stack burner_main;work
-// expect: samples >= 40
+// expect: samples >= 10
 #include "burner.h"
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -165,6 +165,16 @@ fn header(name: &str, pid: u32, mode: Mode, start_ns: u64) -> Header {
     }
 }
 
+/// What one sample stands for in sums of wall-clock time without a count: what the rarest stack
+/// has. There are not too many of them.
+fn of_one_sample(sums: impl Iterator<Item = u64>) -> u64 {
+    const MOST: u64 = 1_000_000;
+    let sums = sums
+        .filter(|sum| *sum > 0)
+        .fold((u64::MAX, 0_u64), |(least, total), sum| (least.min(sum), total.saturating_add(sum)));
+    sums.0.max(sums.1 / MOST)
+}
+
 /// Samples of one weight that sum to `total`: what does not divide is one sample's.
 fn parts(samples: u64, total: u64) -> impl Iterator<Item = (u32, u64)> {
     let samples = u32::try_from(samples).unwrap_or(u32::MAX).max(1);

@@ -3,7 +3,7 @@
 //! CPU time. Threads and times are not known: what was drawn as a thread is a frame here.
 
 use super::input::Input;
-use super::{header, named_frame, parts};
+use super::{header, named_frame, of_one_sample, parts};
 use crate::event::{Event, OwnedSample};
 use crate::shape::Shape;
 use std::borrow::Cow;
@@ -56,12 +56,12 @@ pub(super) fn read(
     let mode = if is_time && !waits { Mode::Cpu } else { Mode::Wall };
     let thread = shape.thread(Thread { tid: 0, name: name.to_owned() });
     to(Event::Header(header(name, 0, mode, 0)))?;
-    let mut samples = 0;
+    let (mut samples, of_one) = (0, of_one_sample(stacks.values().copied()));
     for (stack, count) in stacks {
         let stack = shape.stack(stack.rsplit(';').map(named_frame).collect(), None);
         // Time of threads that wait is compared with samples of such.
         let (ticks, total) = match is_time {
-            true if waits => ((count / INTERVAL_NS).max(1), count),
+            true if waits => ((count / of_one).max(1), count),
             true => (1, count),
             false => (count, count.saturating_mul(INTERVAL_NS)),
         };

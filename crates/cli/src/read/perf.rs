@@ -18,6 +18,9 @@ const INTERVAL_NS: u64 = 10_000_000;
 /// Events whose periods are nanoseconds.
 const CLOCKS: [&str; 3] = ["cpu-clock", "task-clock", "wall-clock"];
 
+/// What is as short and stands alone is a symbol, `add`, and no address.
+const SYMBOL_DIGITS: usize = 5;
+
 /// In the place of a module, of functions that perf found to be inlined. Their offsets are those of
 /// the function around them.
 const INLINED: &str = "inlined";
@@ -61,7 +64,7 @@ pub(super) fn read(
         let next = if line.starts_with('\t') { None } else { head(&line) };
         if let Some((head, frame)) = next {
             let mut frames = Vec::new();
-            if is_frame(frame) {
+            if !frame.trim().is_empty() {
                 reader.frame(frame.trim(), &mut frames);
             }
             return open
@@ -139,8 +142,12 @@ impl Reader<'_> {
     /// `<hex> <symbol>+0x<offset> (<module>)`. A function that was inlined has the address of the
     /// line below it, and no offset. Behind the path of a file that is gone is ` (deleted)`.
     fn frame(&mut self, line: &str, frames: &mut Vec<Frame>) {
-        let (address, rest) = line.split_once(' ').unwrap_or((line, ""));
-        let address = u64::from_str_radix(address, 16).unwrap_or(0);
+        let (first, behind) = line.split_once(' ').unwrap_or((line, ""));
+        // perf leaves out what it was not asked for. A symbol may look like a number.
+        let (address, rest) = match u64::from_str_radix(first, 16) {
+            Ok(address) if !behind.is_empty() || first.len() > SYMBOL_DIGITS => (address, behind),
+            _ => (0, line),
+        };
         let open = rest.strip_suffix(')').unwrap_or(rest);
         let open = open.strip_suffix(" (deleted)").unwrap_or(open);
         let (symbol, module) = open.rsplit_once(" (").unwrap_or((rest, ""));
@@ -255,12 +262,15 @@ fn sampled<'a>(before: &str, event: &'a str) -> Option<(Head, &'a str)> {
     }
     let (pid, tid) = ids(words.pop()?)?;
     let (first, rest) = word(event);
-    let (weight_ns, (event, frame)) = match first.parse() {
-        Ok(period) => (period, word(rest)),
-        Err(_) => (INTERVAL_NS, (first, rest)),
-    };
+    let (second, behind) = word(rest);
     // swift-profile-recorder's own event, and the suffix that it adds to the name.
-    let is_recorders = event == "swipr";
+    let is_recorders = first == "swipr" || second == "swipr";
+    let is_event = |word: &str| is_recorders || word.ends_with(':');
+    let (weight_ns, event, frame) = match first.parse() {
+        Ok(period) if is_event(second) => (period, second, behind),
+        _ if is_event(first) => (INTERVAL_NS, first, rest),
+        _ => (INTERVAL_NS, "", event),
+    };
     let mut name = words.join(" ");
     if is_recorders && name.ends_with(&format!("-T{tid}")) {
         name.truncate(name.len().saturating_sub(format!("-T{tid}").len()));

@@ -4,7 +4,7 @@
 mod tables;
 
 use super::system_calls::SystemCalls;
-use super::{Figures, header, parts, unreadable};
+use super::{Figures, header, of_one_sample, parts, unreadable};
 use crate::error::Error;
 use crate::event::{Event, OwnedSample};
 use crate::shape::Shape;
@@ -41,25 +41,28 @@ fn samples(
     let types: Vec<(String, String)> = profile.sample_types.iter().map(text).collect();
     let count = types.iter().position(|(kind, unit)| kind == "samples" || unit == "count");
     let weight = types.iter().rposition(|(_, unit)| unit != "count");
-    let unit_ns = weight.and_then(|index| types.get(index)).map_or(1, |(_, unit)| nanoseconds(unit));
+    let unit_ns = weight.and_then(|index| types.get(index)).and_then(|(_, unit)| nanoseconds(unit));
     let mode = if types.iter().any(|(kind, _)| kind == "cpu") { Mode::Cpu } else { Mode::Wall };
     let (process, pid) = profile.process(name);
     let mut header = header(&process, pid, mode, profile.time_ns);
     header.executable = profile.executable().unwrap_or(header.executable);
     if profile.period > 0 {
-        header.interval_ns = profile.period.saturating_mul(nanoseconds(&text(&profile.period_type).1));
+        let unit_ns = nanoseconds(&text(&profile.period_type).1).unwrap_or(1);
+        header.interval_ns = profile.period.saturating_mul(unit_ns);
     }
     to(Event::Header(header.clone()))?;
     let (modules, calls) = (profile.modules(), SystemCalls::new());
     let comments = profile.comments.iter().map(|&comment| profile.text(comment));
     let losses =
         comments.filter_map(|text| swipr_formats::read_stats_line(text.strip_prefix("swipr: ")?)).next();
+    let is_wall = mode == Mode::Wall;
+    let weights = profile.samples.iter().filter_map(|sample| sample.values.get(weight?));
+    let of_one = of_one_sample(weights.map(|value| value.saturating_mul(unit_ns.unwrap_or(1))));
     let mut figures = Figures { losses, ..Figures::default() };
     for sample in &profile.samples {
         let value = |index: Option<usize>| index.and_then(|index| sample.values.get(index)).copied();
-        let total = value(weight).map(|value| value.saturating_mul(unit_ns));
-        // Without a count, as many as would have taken so long.
-        let ticks = value(count).or(total.map(|total| total / header.interval_ns.max(1)));
+        let total = value(weight).map(|value| value.saturating_mul(unit_ns.unwrap_or(1)));
+        let ticks = value(count).or(total.filter(|_| is_wall).map(|total| total / of_one));
         let ticks = ticks.unwrap_or(1).clamp(1, u64::from(u32::MAX));
         let total = total.unwrap_or(ticks.saturating_mul(header.interval_ns));
         if value(count) == Some(0) && total == 0 {
@@ -169,14 +172,18 @@ impl PprofProfile<'_> {
     }
 }
 
-/// What a unit of time is in nanoseconds. Of others, such as bytes, the numbers stay.
-fn nanoseconds(unit: &str) -> u64 {
-    match unit {
-        "microseconds" | "us" => 1_000,
-        "milliseconds" | "ms" => 1_000_000,
-        "seconds" | "s" => 1_000_000_000,
-        _ => 1,
-    }
+/// What a unit of time is in nanoseconds; `None`: it is another one, such as bytes.
+fn nanoseconds(unit: &str) -> Option<u64> {
+    let unit = unit.to_ascii_lowercase();
+    Some(match unit.strip_suffix("s").filter(|unit| unit.len() > 2).unwrap_or(&unit) {
+        "nanosecond" | "ns" => 1,
+        "microsecond" | "us" => 1_000,
+        "millisecond" | "ms" => 1_000_000,
+        "second" | "sec" | "s" => 1_000_000_000,
+        "minute" | "min" => 60_000_000_000,
+        "hour" | "hr" => 3_600_000_000_000,
+        _ => return None,
+    })
 }
 
 /// A build id as hexadecimal digits; empty for any other text.

@@ -141,6 +141,23 @@ fn functions_that_perf_says_are_inlined_are_in_the_file_of_the_function_around_t
     }
 }
 
+/// Regression: an address was taken for an event's name, or its period.
+#[test]
+fn perfs_text_of_few_fields_has_its_functions() {
+    let directory = Directory::new();
+    let file = directory.path().join("a.perf");
+    let folded = |text: &str| {
+        std::fs::write(&file, text).expect("a file");
+        let file = file.display().to_string();
+        says(["convert", &file, "-f", "folded", "-o", "-", "-q", "--weight", "samples"]).well().out
+    };
+    let alone = ["5581c2d4e1b5 add", "401136 add", "cpu-clock: add", "9 cpu-clock:  401136 add+0x5 (/a)"];
+    for frame in alone {
+        assert_eq!(folded(&format!("a 7/7 1.5:      {frame}\n")), "add 1\n", "{frame}");
+    }
+    assert_eq!(folded("a 7 1.5: \n\t add\n\t main\n\n"), "main;add 1\n");
+}
+
 /// Regression: `late=20` became `late=0`, and 0 was printed for formats that have no losses, too.
 #[test]
 fn losses_stay_what_they_were_and_what_is_not_known_is_not_0() {

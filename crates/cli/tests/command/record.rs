@@ -423,9 +423,13 @@ fn shell_that_waits_and(then: &str) -> Host {
 fn a_program_that_waits_is_idle() {
     let mut host = shell_that_waits_and("true");
     let pid = host.pid().to_string();
-    let said = says(["record", &pid, "-d", "1s", "-o", "/dev/null", "-f", "folded"]);
-    said.refuses(1, &["(idle)"]);
-    assert!(!said.errors.contains("ended early"), "{said:?}");
+    // On a loaded machine the agent may be too late for most ticks, and says that.
+    wait_until("a recording of nothing", || {
+        let said = says(["record", &pid, "-d", "1s", "-o", "/dev/null", "-f", "folded"]);
+        assert_eq!(said.status, Some(1), "{said:?}");
+        assert!(!said.errors.contains("ended early"), "{said:?}");
+        said.errors.contains("(idle)")
+    });
     host.tell("go");
 }
 

@@ -266,10 +266,11 @@ fn copy_of(program: &Path, place: &Path) {
 /// Recordings of the service, under the names that documents use.
 fn recordings(room: &Path, pid: u32, bin: &Path) {
     let record = |file: &str| {
-        says(["record", &pid.to_string(), "-d", "500ms", "-o", &room.join(file).display().to_string()]).well()
+        says(["record", &pid.to_string(), "-d", "500ms", "-o", &room.join(file).display().to_string()])
     };
     for name in ["app.jsonl", "app.pb.gz", "before.jsonl", "after.pb.gz", "perf.perf"] {
-        record(name);
+        // Where others have the CPUs, a recording may have no sample of running code.
+        wait_until(name, || record(name).status == Some(0));
     }
     // In the place of perf, of which only the text is needed.
     executable(&bin.join("perf"), &format!("#!/bin/sh\ncat {}\n", room.join("perf.perf").display()));
