@@ -53,7 +53,7 @@ pub fn walk(
     chain: &mut Chain,
 ) {
     chain.begin();
-    let mut walk = Walk { layout, memory, known, chain };
+    let mut walk = Walk { layout, memory, known, chain, file: (0, 0) };
     let end = walk.run_thread(state, thread, sp);
     chain.finish(end.unwrap_or_else(|end| end));
 }
@@ -63,6 +63,8 @@ struct Walk<'w, 'p, 'k> {
     memory: &'w mut BlockMemory<'p>,
     known: KnownKeys<'k>,
     chain: &'w mut Chain,
+    /// The string that the last function's file is, and its hash.
+    file: (u64, u64),
 }
 
 impl Walk<'_, '_, '_> {
@@ -233,7 +235,10 @@ impl Walk<'_, '_, '_> {
         let key = match row.code_version {
             0 => {
                 let size = self.memory.word(code + row.bytes_length).ok_or(End::Unreadable)?;
-                let texts = [self.hash_of_text(name, MAX_NAME)?, self.hash_of_text(file, MAX_FILE)?];
+                if self.file.0 != file {
+                    self.file = (file, self.hash_of_text(file, MAX_FILE)?);
+                }
+                let texts = [self.hash_of_text(name, MAX_NAME)?, self.file.1];
                 hash([code, name, file, table, u64::from(first_line), size, texts[0], texts[1]])
             }
             at => hash([code, file, table, u64::from(first_line), self.word(code, at)? as u32 as u64]),

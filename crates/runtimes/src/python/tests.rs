@@ -30,7 +30,7 @@ pub(super) fn with_walk<T>(row: Row, runtime: u64, judge: impl FnOnce(&mut Walk<
         unsafe { (Box::new_zeroed().assume_init(), Box::new_zeroed().assume_init()) };
     let mut memory = BlockMemory::new(&mut blocks, -1);
     let known = KnownKeys::new(&[]);
-    judge(&mut Walk { layout: &layout, memory: &mut memory, known, chain: &mut chain })
+    judge(&mut Walk { layout: &layout, memory: &mut memory, known, chain: &mut chain, file: (0, 0) })
 }
 
 /// How the chain from this frame ends, and how many functions it has.

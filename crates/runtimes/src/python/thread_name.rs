@@ -102,7 +102,7 @@ pub fn thread_name(
     let is_known = |row: &&NameRow| row.minor == layout.row.minor && layout.row.object_type == 8;
     let row = NAME_ROWS.iter().find(is_known)?;
     layout.is_of(state, thread, memory).filter(|is_its| *is_its)?;
-    let mut walk = Walk { layout, memory, known: KnownKeys::new(&[]), chain };
+    let mut walk = Walk { layout, memory, known: KnownKeys::new(&[]), chain, file: (0, 0) };
     let frame = walk.outermost(state).ok()??;
     let code = walk.word(frame, layout.row.frame_code).ok()?;
     walk.expect_type(code, layout.code_type).ok()?;
