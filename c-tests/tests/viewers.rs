@@ -209,6 +209,8 @@ fn the_live_page_redraws_compares_stops_and_saves() -> Result<(), NotRun> {
     // An earlier recording, as folded stacks. Regression: threads that are not there any more, or
     // whose name has a blank here, were taken for functions.
     let folded = String::from_utf8(demo.get("/profile.folded?seconds=1")).expect("text");
+    let counts = folded.lines().filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok());
+    let samples: u64 = counts.sum();
     let folded: String = folded.lines().map(|line| format!("gone_{line}\n")).collect();
     let folded = serde_json::to_string(&folded).expect("a string");
     browser.value(&format!("opened(new File([{folded}], 'yesterday.folded'))"));
@@ -218,6 +220,8 @@ fn the_live_page_redraws_compares_stops_and_saves() -> Result<(), NotRun> {
     browser.value("everything()");
     assert_eq!(browser.value("M.diff"), true);
     assert_eq!(browser.value("V.tree.kids.some(n => M.frames[n.f].name.startsWith('gone_'))"), false);
+    // Regression: each count was its last digit.
+    assert_eq!(browser.value("M.base.reduce((sum, s) => sum + s.w, 0)").as_u64(), Some(samples));
     let stopped = browser.value(updates);
     browser.value("$('run').click()");
     browser.until(&format!("{updates} >= 3 && $('run').textContent === 'Stop'"));

@@ -75,5 +75,5 @@ fn literal(chars: &[char], from: usize, end: char, out: &mut String) -> usize {
 
 /// A slash divides behind a value, and begins a regular expression elsewhere.
 fn begins_regex(before: &str) -> bool {
-    before.trim_end().chars().next_back().is_none_or(|c| "(,=:[!&|?{};".contains(c))
+    before.trim_end().chars().next_back().is_none_or(|c| "(,=>:[!&|?{};".contains(c))
 }
