@@ -227,12 +227,14 @@ fn ends_with_indirect_call(code: &[u8; 7]) -> bool {
     (2..=7).any(indirect)
 }
 
-fn is_plt_stub<M: Memory + ?Sized>(memory: &mut M, target: u64) -> bool {
+/// Whether the code there begins with `jmp *disp(%rip)`, as stubs of the PLT do.
+pub(crate) fn is_plt_stub<M: Memory + ?Sized>(memory: &mut M, target: u64) -> bool {
     let mut code = [0; 8];
     memory.code(target, &mut code)
         && matches!(
             code,
             [0xff, 0x25, ..]
+                | [0xf2, 0xff, 0x25, ..]
                 | [0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, ..]
                 | [0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, ..]
         )

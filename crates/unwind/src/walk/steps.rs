@@ -249,9 +249,22 @@ fn may_return_to<A: Arch, M: Memory + ?Sized>(rules: &Rules<'_>, memory: &mut M,
         && !(is_first && prologue::follows_call(rules, memory, pc) == Some(false))
 }
 
+/// Whether code without unwind information has pushed nothing since it was called, as stubs of the
+/// PLT by lld.
+fn has_no_frame<A: Arch, M: Memory + ?Sized>(rules: &Rules<'_>, memory: &mut M, frame: &Frame) -> bool {
+    let pc = frame.at.pc;
+    A::CALL_PUSHES
+        && frame.exact
+        && rules.snapshot.object(pc).is_some()
+        && prologue::is_plt_stub(memory, pc)
+        && memory
+            .word(frame.at.sp)
+            .is_some_and(|top| prologue::follows_call(rules, memory, top) == Some(true))
+}
+
 /// Code without unwind information: JIT code, or hand-written. Follows the frame pointer if it
-/// points to what looks like a frame. Else, for the innermost frame, takes the word on top of the
-/// stack (or the link register) as the return address.
+/// points to what looks like a frame, and the code may have one. Else, for the innermost frame,
+/// takes the word on top of the stack (or the link register) as the return address.
 #[inline(never)]
 fn step_without_table<A: Arch, M: Memory + ?Sized>(
     rules: &Rules<'_>,
@@ -265,6 +278,7 @@ fn step_without_table<A: Arch, M: Memory + ?Sized>(
         && fp.checked_add(16).is_some_and(|end| end <= limit)
         && let Some(pc) = memory.word(fp + 8).map(|pc| pc & A::ADDRESS_MASK)
         && may_return_to::<A, M>(rules, memory, pc)
+        && !has_no_frame::<A, M>(rules, memory, frame)
     {
         let caller_fp = memory.word(fp).ok_or(Stop::OutOfBounds)?;
         frame.set_caller(pc, fp + 16, Some(caller_fp));

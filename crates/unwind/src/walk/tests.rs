@@ -293,6 +293,24 @@ fn code_without_a_table_is_left_by_its_frame_pointer() {
     assert_eq!(lost, (vec![TEXT + jit], Stop::NoTable));
 }
 
+/// Regression: lld describes no stubs of the PLT. The frame pointer was followed there, and the
+/// function that had called the stub was missing, without a mark.
+#[test]
+fn undescribed_stubs_of_the_plt_have_no_frame() {
+    let rows = [(0, fp(16, -16)), (0x40, Rule::NONE), (0x60, Rule::END)];
+    let stack = [TEXT + 0x18, 0, STACK + 5 * 8, TEXT + 0x28, 0, 17, TEXT + 0x68, 0];
+    let mut world = world(&rows, &stack);
+    world.memory.text = vec![0x90; 0x80];
+    world.memory.text[0x13] = 0xe8;
+    // endbr64; bnd jmp *0x100(%rip)
+    world.memory.text[0x40..0x4b].copy_from_slice(&[0xf3, 0x0f, 0x1e, 0xfa, 0xf2, 0xff, 0x25, 0, 1, 0, 0]);
+    let complete = [0x18, 0x28, 0x68].map(|offset| TEXT + offset);
+    for pc in [0x40, 0x44, 0x45] {
+        let expected = ([&[TEXT + pc], &complete[..]].concat(), Stop::Root);
+        assert_eq!(world.walk::<X86_64>(at(pc, 0, Some(STACK + 2 * 8))), expected, "{pc:#x}");
+    }
+}
+
 /// Regression: on top of the stack of code that PHP compiled, or where its frame pointer pointed,
 /// was a function pointer, and a zero behind that: the stack was reported as complete.
 #[test]
