@@ -1,8 +1,8 @@
 /* Hand-written assembly whose frames are relative to rbx, r12, or a word that r13 points to. It calls C functions that
  * use these registers for themselves: the registers' values are in the frames of those functions. One thread burns CPU
- * below, one is blocked below, one is in a signal handler below. The recording must show complete stacks. The burning
- * thread has an alternate signal stack, and reports how much of it the agent's handler has used: at most 512 bytes more
- * than an empty handler. */
+ * below, one is blocked below, one is in a signal handler below, one is below a recursion through them. The recording
+ * must show complete stacks. The burning thread has an alternate signal stack, and reports how much of it the agent's
+ * handler has used: at most 512 bytes more than an empty handler. */
 // cflags: -O2 -fomit-frame-pointer
 // record: samples=500&hz=500
 // expect: every sample of burner has stack burner_main;through_rbx;second;through_r12;third;through_r13;burn
@@ -13,6 +13,8 @@
 // expect: every sample of handler is complete
 // expect: every sample of assembly has stack assembly_main;through_rax;spin
 // expect: every sample of assembly is complete
+// expect: every sample of recursion has stack recursion_main;through_rbx;deeper;through_r12;deeper;through_rbx;deeper;through_r12;deeper;through_rbx;deeper;through_r12;deeper;burn
+// expect: every sample of recursion is complete
 #include "host.h"
 
 typedef void work(void *argument);
@@ -177,6 +179,23 @@ FRAME static void second(void *work)
     through_r12(third, work);
     USE_THEM();
 }
+FRAME static void deeper(void *depth)
+{
+    uintptr_t left = (uintptr_t)depth;
+    USE_THEM();
+    if (left == 0)
+        burn(NULL);
+    else if (left % 2)
+        through_r12(deeper, (void *)(left - 1));
+    else
+        through_rbx(deeper, (void *)(left - 1));
+    USE_THEM();
+}
+FRAME static void *recursion_main(void *argument)
+{
+    through_rbx(deeper, (void *)5);
+    return argument;
+}
 FRAME static void *burner_main(void *argument)
 {
     stack_t alternate = {.ss_sp = signal_stack, .ss_size = sizeof signal_stack};
@@ -222,13 +241,15 @@ int main(void)
     pthread_t burner = host_thread("burner", burner_main, NULL);
     pthread_t handler = host_thread("handler", handler_main, NULL);
     pthread_t assembly = host_thread("assembly", assembly_main, NULL);
-    host_wait_until_arrived(4);
+    pthread_t recursion = host_thread("recursion", recursion_main, NULL);
+    host_wait_until_arrived(5);
     host_say("ready");
     host_wait_for_end();
     close(ends[1]);
     pthread_join(burner, NULL);
     pthread_join(handler, NULL);
     pthread_join(assembly, NULL);
+    pthread_join(recursion, NULL);
     pthread_join(reader, NULL);
     return host_end();
 }

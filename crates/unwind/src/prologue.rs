@@ -228,6 +228,7 @@ fn ends_with_indirect_call(code: &[u8; 7]) -> bool {
 }
 
 /// Whether the code there begins with `jmp *disp(%rip)`, as stubs of the PLT do.
+#[inline(never)]
 pub(crate) fn is_plt_stub<M: Memory + ?Sized>(memory: &mut M, target: u64) -> bool {
     let mut code = [0; 8];
     memory.code(target, &mut code)

@@ -4,15 +4,16 @@
 //! `_dl_runtime_resolve`, which binds a function at its first call, in rbx; hand-written assembly
 //! in r12 or r13). Its value in that frame is where the inner frames saved it. So the walk is
 //! repeated from its origin, the last place where all registers were known, and each frame's
-//! description is read for this one register.
+//! description is read for this one register. From then on the register is tracked: the next frame
+//! that needs it is sought from here on.
 //!
 //! A register that a description does not mention keeps its value, even one that the ABI lets calls
 //! change. OpenSSL's `aesni_gcm_encrypt` has its CFA in rax and calls assembly that leaves rax
 //! alone. libgcc does the same.
 //!
 //! Bounded: registers from one origin; descriptions (but for cached ones) and steps of a whole
-//! walk. Not recursive: a frame that needed such a register itself finds it among those recovered
-//! before.
+//! walk. Not recursive: a frame that needed such a register itself finds it among those that are
+//! tracked.
 
 use super::Frame;
 use super::steps::step;
@@ -24,32 +25,34 @@ use crate::published::Rules;
 use crate::register_rules::{RegisterRule, Saved};
 use crate::registers::of_context;
 use crate::sections::Room;
-use core::mem::MaybeUninit;
 
-/// Registers that are recovered at most from one origin.
-const MAX_RECOVERED: usize = 4;
+/// Registers that are tracked at most from one origin.
+const MAX_TRACKED: usize = 4;
 /// Frame descriptions that are read at most in one walk: each takes some microseconds.
 const MAX_DESCRIPTIONS: u16 = 160;
 /// Steps that are done again at most in one walk: some tens of nanoseconds each.
 const MAX_STEPS: u16 = 4096;
 
-/// A register's value in a frame, found or known not to be found.
+/// A register and its value in one frame; `None`: it is not known.
 #[derive(Clone, Copy)]
-struct Recovered {
-    /// Frames from the origin.
-    frame: u32,
+struct Tracked {
     register: u8,
-    is_found: bool,
-    value: u64,
+    value: Option<u64>,
+    /// Where that frame keeps its caller's value.
+    saved: Saved,
 }
 
-/// Where a walk began or resumed behind a signal frame, and what was recovered since.
+/// Where a walk began or resumed behind a signal frame, and what is tracked since.
 pub(super) struct Origin {
     start: Frame,
     /// Frames of the walk before this origin.
     first: usize,
-    recovered: [Recovered; MAX_RECOVERED],
+    tracked: [Tracked; MAX_TRACKED],
     count: usize,
+    /// The frame in which they have these values.
+    frame: Frame,
+    /// Frames of the walk before that one.
+    number: usize,
     left: Left,
 }
 
@@ -61,12 +64,13 @@ struct Left {
 
 impl Origin {
     pub(super) fn new(start: Frame) -> Origin {
-        let none = Recovered { frame: 0, register: 0, is_found: false, value: 0 };
         Origin {
             start,
             first: 0,
-            recovered: [none; MAX_RECOVERED],
+            tracked: [Tracked { register: 0, value: None, saved: Saved::SAME }; MAX_TRACKED],
             count: 0,
+            frame: start,
+            number: 0,
             left: Left { descriptions: MAX_DESCRIPTIONS, steps: MAX_STEPS },
         }
     }
@@ -77,39 +81,39 @@ impl Origin {
         (self.first, self.count) = (number, 0);
     }
 
-    /// What was recovered for the walk's `number`-th frame.
+    /// What is tracked of the walk's `number`-th frame.
     pub(super) fn known(&self, number: usize) -> Known<'_> {
-        let frame = number.wrapping_sub(self.first) as u32;
-        Known { recovered: self.recovered.get(..self.count).unwrap_or(&[]), frame }
+        let count = if number == self.number { self.count } else { 0 };
+        Known(self.tracked.get(..count).unwrap_or(&[]))
     }
 
-    fn note(&mut self, number: usize, register: u8, value: Option<u64>) -> bool {
-        let frame = number.wrapping_sub(self.first) as u32;
-        let recovered = Recovered { frame, register, is_found: value.is_some(), value: value.unwrap_or(0) };
-        match self.recovered.get_mut(self.count) {
-            Some(place) => {
-                *place = recovered;
-                self.count += 1;
-                true
-            }
-            None => false,
+    /// Begins to track `register`, all over again from the origin, if it is not tracked; `false`:
+    /// too many are.
+    fn track<A: Arch, M: Memory + ?Sized>(&mut self, memory: &mut M, register: u8) -> bool {
+        if self.tracked.iter().take(self.count).any(|tracked| tracked.register == register) {
+            return true;
         }
+        let Some(place) = self.tracked.get_mut(self.count) else { return false };
+        place.register = register;
+        self.count += 1;
+        (self.frame, self.number) = (self.start, self.first);
+        let context = self.start.at.context;
+        for tracked in self.tracked.iter_mut().take(self.count) {
+            let number = tracked.register;
+            tracked.value = if context == 0 { None } else { of_context::<A, M>(memory, context, number) };
+        }
+        true
     }
 }
 
-/// What was recovered for one frame.
+/// What is tracked of one frame.
 #[derive(Clone, Copy)]
-pub(super) struct Known<'a> {
-    recovered: &'a [Recovered],
-    frame: u32,
-}
+pub(super) struct Known<'a>(&'a [Tracked]);
 
 impl Known<'_> {
     /// `None`: not tried yet; `Some(None)`: tried, and not found.
     pub(super) fn value(&self, register: u8) -> Option<Option<u64>> {
-        let mut all = self.recovered.iter();
-        let found = all.find(|known| known.frame == self.frame && known.register == register)?;
-        Some(found.is_found.then_some(found.value))
+        self.0.iter().find(|known| known.register == register).map(|known| known.value)
     }
 }
 
@@ -123,26 +127,30 @@ pub(super) fn recover<A: Arch, M: Memory + ?Sized>(
     state: &mut WalkState,
     register: u8,
 ) -> bool {
-    let WalkState { number, origin, again, scratch, .. } = state;
-    if origin.count == MAX_RECOVERED {
+    let WalkState { frame, number, origin, scratch, .. } = state;
+    if !origin.track::<A, M>(memory, register) {
         return false;
     }
-    let again = Again::begin::<A, M>(again, memory, &origin.start, register);
-    for inner in origin.first..*number {
-        again.before = again.frame;
-        let left = &mut origin.left;
-        let saved = saved_in(rules, memory, again.before.look_up(), register, scratch, left);
-        let Some(saved) = saved else {
-            again.value = None;
-            break;
-        };
-        if step::<A, M>(rules, memory, &mut again.frame, origin.known(inner), scratch).is_err() {
-            again.value = None;
+    while origin.number < *number {
+        let Origin { tracked, count, frame: at, left, .. } = origin;
+        let tracked = tracked.get_mut(..*count).unwrap_or(&mut []);
+        let (sp, fp) = (at.at.sp, at.at.fp);
+        for Tracked { register, saved, .. } in &mut *tracked {
+            *saved = saved_in(rules, memory, at.look_up(), *register, scratch, left).unwrap_or(LOST);
+        }
+        if step::<A, M>(rules, memory, at, Known(tracked), scratch).is_err() {
+            // What frames further out have saved may still be found.
+            tracked.iter_mut().for_each(|tracked| tracked.value = None);
+            (*at, origin.number) = (*frame, *number);
             break;
         }
-        again.read::<A, M>(memory, saved, scratch);
+        let left = LeftFrame { sp, fp, cfa: at.at.sp };
+        for Tracked { saved, value, .. } in tracked {
+            *value = left.read::<A, M>(memory, *saved, *value, scratch);
+        }
+        origin.number += 1;
     }
-    origin.note(*number, register, again.value)
+    true
 }
 
 /// Where the function at `pc` saves `register`; `None`: nothing says it, or the walk's bounds are
@@ -170,45 +178,39 @@ fn saved_in<M: Memory + ?Sized>(
     Some(saved)
 }
 
-/// A walk that is repeated for one register.
-pub(super) struct Again {
-    before: Frame,
-    frame: Frame,
-    /// The register's value in `frame`, if known.
-    value: Option<u64>,
+const LOST: Saved = Saved { how: RegisterRule::Undefined, length: 0, value: 0 };
+
+/// A frame that was left: the registers that every walk follows.
+struct LeftFrame {
+    sp: u64,
+    fp: Option<u64>,
+    cfa: u64,
 }
 
-impl Again {
+impl LeftFrame {
+    /// The caller's value of a register that has `value` in this frame.
     #[inline(never)]
-    fn begin<'a, A: Arch, M: Memory + ?Sized>(
-        place: &'a mut MaybeUninit<Again>,
+    fn read<A: Arch, M: Memory + ?Sized>(
+        &self,
         memory: &mut M,
-        start: &Frame,
-        register: u8,
-    ) -> &'a mut Again {
-        let context = start.at.context;
-        let value = if context == 0 { None } else { of_context::<A, M>(memory, context, register) };
-        place.write(Again { before: *start, frame: *start, value })
-    }
-
-    /// Follows the register through the frame that was just left.
-    #[inline(always)]
-    fn read<A: Arch, M: Memory + ?Sized>(&mut self, memory: &mut M, saved: Saved, scratch: &mut Scratch) {
-        let cfa = self.frame.at.sp;
-        self.value = match saved.how {
-            RegisterRule::Same => self.value,
+        saved: Saved,
+        value: Option<u64>,
+        scratch: &mut Scratch,
+    ) -> Option<u64> {
+        match saved.how {
+            RegisterRule::Same => value,
             RegisterRule::Undefined => None,
-            RegisterRule::AtCfa => memory.word(cfa.wrapping_add(saved.value)),
-            RegisterRule::Cfa => Some(cfa.wrapping_add(saved.value)),
+            RegisterRule::AtCfa => memory.word(self.cfa.wrapping_add(saved.value)),
+            RegisterRule::Cfa => Some(self.cfa.wrapping_add(saved.value)),
             RegisterRule::Register => {
-                u8::try_from(saved.value).ok().and_then(|number| self.before.register::<A>(number))
+                u8::try_from(saved.value).ok().and_then(|number| self.register::<A>(number))
             }
             RegisterRule::At => match self.evaluate::<A, M>(memory, saved, scratch) {
                 Some(address) => memory.word(address),
                 None => None,
             },
             RegisterRule::Value => self.evaluate::<A, M>(memory, saved, scratch),
-        };
+        }
     }
 
     fn evaluate<A: Arch, M: Memory + ?Sized>(
@@ -221,24 +223,15 @@ impl Again {
         if !memory.code(saved.value, code) {
             return None;
         }
-        let register = |_: &mut M, number| self.before.register::<A>(number);
-        expression::evaluate(
-            code,
-            Some(self.frame.at.sp),
-            memory,
-            scratch.stack.write(Stack::new()),
-            register,
-        )
+        let register = |_: &mut M, number| self.register::<A>(number);
+        expression::evaluate(code, Some(self.cfa), memory, scratch.stack.write(Stack::new()), register)
     }
-}
 
-impl Frame {
-    /// Of the registers that every walk follows.
     fn register<A: Arch>(&self, number: u8) -> Option<u64> {
         if number == A::SP {
-            Some(self.at.sp)
+            Some(self.sp)
         } else if number == A::FP {
-            self.at.fp
+            self.fp
         } else {
             None
         }

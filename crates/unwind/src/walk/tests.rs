@@ -688,6 +688,48 @@ fn a_register_that_nobody_keeps_ends_the_walk() {
     }
 }
 
+/// Regression: stacks were cut at the fifth frame of a recursion through such a function.
+#[test]
+fn a_recursion_of_cfas_in_other_registers_is_followed_to_its_end() {
+    let cfa = |register| Extended {
+        cfa: CfaRule::Register(register, 16),
+        fp: ValueRule::Same,
+        return_address: ValueRule::AtCfa(-8),
+    };
+    let extended = [cfa(RBX), cfa(R12)];
+    let [rbx, r12] = [0, 1].map(|number| Rule::extended(number).unwrap());
+    let rows = [(0, sp(8, 0)), (0x100, rbx), (0x200, r12), (0x300, Rule::END)];
+    let mut text = vec![];
+    // Each keeps its own register at CFA - 16.
+    let functions: [(u64, u64, &[u8]); 3] =
+        [(0, 0x100, &[]), (0x100, 0x200, &[0x83, 2]), (0x200, 0x300, &[0x8c, 2])];
+    let frame_header = describe(&mut text, &functions);
+    const DEPTH: usize = 24;
+    // The function at 0x100 calls itself, then each calls the other.
+    let callers = |number: usize| if number < DEPTH / 2 { RBX } else { [RBX, R12][number % 2] };
+    let mut stack = vec![0; 4 * DEPTH + 50];
+    let context = 4 * DEPTH + 10;
+    let mut expected = vec![TEXT + 4];
+    let mut places = [(RBX, context), (R12, context)]
+        .map(|(register, at)| at + X86_64::context_offset(register).unwrap() as usize / 8);
+    let mut return_place = 0;
+    for number in 0..DEPTH {
+        let (register, own) = (callers(number), 4 * number + 2);
+        let which = usize::from(register == R12);
+        stack[return_place] = TEXT + if which == 0 { 0x108 } else { 0x208 };
+        expected.push(stack[return_place]);
+        stack[places[which]] = STACK + 8 * own as u64;
+        (places[which], return_place) = (own, own + 1);
+    }
+    stack[return_place] = TEXT + 0x308;
+    expected.push(TEXT + 0x308);
+    let memory = Fake { stack, text };
+    let world =
+        World { rows: &rows, extended: &extended, expressions: &[], memory, frame_header, saved: &[] };
+    let start = Registers { context: STACK + 8 * context as u64, ..at(4, 0, None) };
+    assert_eq!(world.walk::<X86_64>(start), (expected, Stop::Root));
+}
+
 #[test]
 fn a_return_address_in_the_blocked_system_calls_first_argument_is_found() {
     // vfork pops its return address into rdi: CFA = rsp, and the child may overwrite what is below.

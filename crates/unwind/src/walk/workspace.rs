@@ -3,7 +3,7 @@
 //! For the same reason the rarer steps, which call deeper, have a stack of their own here.
 
 use super::Frame;
-use super::callee_saved::{Again, Origin};
+use super::callee_saved::Origin;
 use super::stack_cache::StackCache;
 use crate::arch::Arch;
 use crate::code_cache::CompiledRules;
@@ -89,7 +89,6 @@ impl Workspace {
             frame,
             number,
             origin: Origin::new(start),
-            again: MaybeUninit::uninit(),
             compiled: CompiledRules::default(),
             scratch: Scratch {
                 room: MaybeUninit::uninit(),
@@ -158,7 +157,6 @@ pub(super) struct WalkState {
     /// How many were before it.
     pub(super) number: usize,
     pub(super) origin: Origin,
-    pub(super) again: MaybeUninit<Again>,
     pub(super) compiled: CompiledRules,
     pub(super) scratch: Scratch,
 }
