@@ -19,6 +19,7 @@ impl Bytes<'_> {
         Some(byte)
     }
 
+    #[inline(never)]
     fn unsigned(&mut self, size: u32) -> Option<u64> {
         let mut value = 0;
         for n in 0..size {
@@ -32,6 +33,7 @@ impl Bytes<'_> {
         Some(((self.unsigned(size)? << unused) as i64 >> unused) as u64)
     }
 
+    #[inline(never)]
     fn uleb(&mut self) -> Option<u64> {
         let (mut value, mut shift) = (0u64, 0u32);
         loop {
@@ -46,6 +48,7 @@ impl Bytes<'_> {
         }
     }
 
+    #[inline(never)]
     fn sleb(&mut self) -> Option<u64> {
         let (mut value, mut shift) = (0u64, 0u32);
         loop {
@@ -83,12 +86,14 @@ impl Stack {
         Stack { values: [0; STACK], depth: 0 }
     }
 
+    #[inline(never)]
     fn push(&mut self, value: u64) -> Option<()> {
         *self.values.get_mut(self.depth)? = value;
         self.depth += 1;
         Some(())
     }
 
+    #[inline(never)]
     fn pop(&mut self) -> Option<u64> {
         self.depth = self.depth.checked_sub(1)?;
         self.values.get(self.depth).copied()
@@ -106,13 +111,15 @@ impl Default for Stack {
 }
 
 /// The value of `expression`, with `initial` on the stack at its start.
-/// `register` answers by DWARF number. `None`: it cannot be computed.
+/// `register` answers by DWARF number. `None`: it cannot be computed. There is one copy of it for
+/// all callers, and it is short: all of them are rare.
+#[inline(never)]
 pub fn evaluate<M: Memory + ?Sized>(
     expression: &[u8],
     initial: Option<u64>,
     memory: &mut M,
     stack: &mut Stack,
-    mut register: impl FnMut(&mut M, u8) -> Option<u64>,
+    register: &mut dyn FnMut(&mut M, u8) -> Option<u64>,
 ) -> Option<u64> {
     let mut code = Bytes { bytes: expression, at: 0 };
     stack.depth = 0;
@@ -225,7 +232,7 @@ mod tests {
     }
 
     fn value(expression: &[u8]) -> Option<u64> {
-        evaluate(expression, None, &mut Doubles, &mut Stack::new(), |_, register| {
+        evaluate(expression, None, &mut Doubles, &mut Stack::new(), &mut |_, register| {
             Some(1000 * u64::from(register))
         })
     }
@@ -235,7 +242,7 @@ mod tests {
         // breg7 8; breg16 0; lit15; and; lit11; ge; lit3; shl; plus
         let expression = [0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22];
         assert_eq!(value(&expression), Some(7000 + 8)); // 16000 & 15 == 0
-        let at_the_push = evaluate(&expression, None, &mut Doubles, &mut Stack::new(), |_, r| {
+        let at_the_push = evaluate(&expression, None, &mut Doubles, &mut Stack::new(), &mut |_, r| {
             Some(if r == 7 { 100 } else { 0x100b })
         });
         assert_eq!(at_the_push, Some(116));

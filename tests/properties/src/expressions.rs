@@ -42,7 +42,7 @@ pub fn check(bytes: &[u8]) {
     let initial = choices.flag().then_some(0x7fff_1000);
     let code = choices.rest();
     let mut memory = Words::default();
-    let ours = evaluate(code, initial, &mut memory, &mut Stack::new(), |_, number| register(number));
+    let ours = evaluate(code, initial, &mut memory, &mut Stack::new(), &mut |_, number| register(number));
     assert!(memory.reads <= MAX_READS);
     if let Some(ours) = ours {
         match gimlis(code, initial) {

@@ -223,8 +223,8 @@ impl LeftFrame {
         if !memory.code(saved.value, code) {
             return None;
         }
-        let register = |_: &mut M, number| self.register::<A>(number);
-        expression::evaluate(code, Some(self.cfa), memory, scratch.stack.write(Stack::new()), register)
+        let mut register = |_: &mut M, number| self.register::<A>(number);
+        expression::evaluate(code, Some(self.cfa), memory, scratch.stack.write(Stack::new()), &mut register)
     }
 
     fn register<A: Arch>(&self, number: u8) -> Option<u64> {

@@ -105,8 +105,8 @@ impl Here<'_> {
         let start = range.start as usize;
         let code = self.expressions.get(start..start + range.length as usize)?;
         let Here { frame, known, missing, stack, .. } = self;
-        let register = |memory: &mut M, number| register::<A, M>(frame, *known, missing, memory, number);
-        expression::evaluate(code, self.cfa, memory, stack, register)
+        let mut register = |memory: &mut M, number| register::<A, M>(frame, *known, missing, memory, number);
+        expression::evaluate(code, self.cfa, memory, stack, &mut register)
     }
 
     #[inline(always)]
