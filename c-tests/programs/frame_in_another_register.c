@@ -1,8 +1,9 @@
 /* Hand-written assembly whose frames are relative to rbx, r12, or a word that r13 points to. It calls C functions that
  * use these registers for themselves: the registers' values are in the frames of those functions. One thread burns CPU
- * below, one is blocked below, one is in a signal handler below, one is below a recursion through them. The recording
- * must show complete stacks. The burning thread has an alternate signal stack, and reports how much of it the agent's
- * handler has used: at most 512 bytes more than an empty handler. */
+ * below, one is blocked below, one is in a signal handler below, one is below a recursion through them and
+ * through a function whose caller's stack pointer is not the CFA. The recording must show complete stacks. The burning
+ * thread has an alternate signal stack, and reports how much of it the agent's handler has used: at most 512 bytes more
+ * than an empty handler. */
 // cflags: -O2 -fomit-frame-pointer
 // record: samples=500&hz=500
 // expect: every sample of burner has stack burner_main;through_rbx;second;through_r12;third;through_r13;burn
@@ -13,7 +14,7 @@
 // expect: every sample of handler is complete
 // expect: every sample of assembly has stack assembly_main;through_rax;spin
 // expect: every sample of assembly is complete
-// expect: every sample of recursion has stack recursion_main;through_rbx;deeper;through_r12;deeper;through_rbx;deeper;through_r12;deeper;through_rbx;deeper;through_r12;deeper;burn
+// expect: every sample of recursion has stack recursion_main;through_rbx;deeper;through_r12;deeper;through_rbx;deeper;through_rsp;deeper;through_rbx;deeper;through_r12;deeper;burn
 // expect: every sample of recursion is complete
 #include "host.h"
 
@@ -21,6 +22,7 @@ typedef void work(void *argument);
 void through_rbx(work *function, void *argument);
 void through_r12(work *function, void *argument);
 void through_r13(work *function, void *argument);
+void through_rsp(work *function, void *argument);
 /* As OpenSSL's aesni_gcm_encrypt: the frame is relative to rax, which the ABI lets calls change and the called assembly does not. */
 void through_rax(const atomic_bool *end);
 
@@ -80,6 +82,16 @@ __asm__(".text\n.type spin, @function\nspin:\n"
         "mov %rax, %rsp\n.cfi_def_cfa_register rsp\n"
         "ret\n"
         ".cfi_endproc\n.size through_rax, .-through_rax\n");
+/* DW_CFA_val_offset: the caller's rsp is CFA - 8. */
+__asm__(".text\n.type through_rsp, @function\nthrough_rsp:\n"
+        ".cfi_startproc\n.cfi_def_cfa rsp, 16\n.cfi_offset rip, -16\n.cfi_escape 0x14, 7, 1\n"
+        "sub $24, %rsp\n.cfi_adjust_cfa_offset 24\n"
+        "mov %rdi, %rax\n"
+        "mov %rsi, %rdi\n"
+        "call *%rax\n"
+        "add $24, %rsp\n.cfi_adjust_cfa_offset -24\n"
+        "ret\n"
+        ".cfi_endproc\n.size through_rsp, .-through_rsp\n");
 /* Saves the registers and puts something else in them. */
 #define USE_THEM() \
     __asm__ volatile("mov $1, %%ebx\nmov $2, %%r12d\nmov $3, %%r13d" ::: "rbx", "r12", "r13", "memory")
@@ -107,6 +119,11 @@ FRAME void through_r12(work *function, void *argument)
     NOT_A_TAIL_CALL();
 }
 FRAME void through_r13(work *function, void *argument)
+{
+    function(argument);
+    NOT_A_TAIL_CALL();
+}
+FRAME void through_rsp(work *function, void *argument)
 {
     function(argument);
     NOT_A_TAIL_CALL();
@@ -185,6 +202,8 @@ FRAME static void deeper(void *depth)
     USE_THEM();
     if (left == 0)
         burn(NULL);
+    else if (left == 3)
+        through_rsp(deeper, (void *)(left - 1));
     else if (left % 2)
         through_r12(deeper, (void *)(left - 1));
     else

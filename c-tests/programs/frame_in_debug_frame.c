@@ -9,6 +9,6 @@
 // expect: every sample of handler is complete
 // expect: every sample of assembly has stack assembly_main;through_rax;spin
 // expect: every sample of assembly is complete
-// expect: every sample of recursion has stack recursion_main;through_rbx;deeper;through_r12;deeper;through_rbx;deeper;through_r12;deeper;through_rbx;deeper;through_r12;deeper;burn
+// expect: every sample of recursion has stack recursion_main;through_rbx;deeper;through_r12;deeper;through_rbx;deeper;through_rsp;deeper;through_rbx;deeper;through_r12;deeper;burn
 // expect: every sample of recursion is complete
 #include "frame_in_another_register.c"

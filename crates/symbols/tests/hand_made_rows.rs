@@ -174,6 +174,7 @@ fn aarch64_frames_of_another_shape_are_extended() {
         cfa: CfaRule::Register(31, 16),
         fp: ValueRule::Same,
         return_address: ValueRule::AtCfa(-16),
+        sp: ValueRule::Cfa(0),
     };
     assert_eq!(AARCH64.rule(&[0x0e, 16, 0x80 | 30, 2]).1, Some(leaf));
     // The CFA is in x19.
@@ -181,6 +182,7 @@ fn aarch64_frames_of_another_shape_are_extended() {
         cfa: CfaRule::Register(19, 32),
         fp: ValueRule::AtCfa(-32),
         return_address: ValueRule::AtCfa(-24),
+        sp: ValueRule::Cfa(0),
     };
     assert_eq!(AARCH64.rule(&[0x0c, 19, 32, 0x80 | 29, 4, 0x80 | 30, 3]).1, Some(moved));
 }
@@ -237,6 +239,7 @@ fn what_does_not_fit_is_extended_and_kept_once() {
         cfa: CfaRule::Register(7, 200_000),
         fp: ValueRule::Same,
         return_address: ValueRule::AtCfa(-8),
+        sp: ValueRule::Cfa(0),
     };
     assert_eq!(view.extended, [expected]);
     assert_eq!(view.rule(0x1000), view.rule(0x1250));
@@ -247,6 +250,12 @@ fn what_does_not_fit_is_extended_and_kept_once() {
         (&[0x80 | 6, 0], ValueRule::AtCfa(0)),
     ] {
         assert_eq!(X86_64.rule(code).1.unwrap().fp, fp);
+    }
+    // The stack pointer, by val_offset: not the CFA, the CFA; and unchanged, which says nothing.
+    assert_eq!(X86_64.rule(&[0x14, 7, 1]).1.unwrap().sp, ValueRule::Cfa(-8));
+    assert_eq!(X86_64.rule(&[0x80 | 7, 1]).1.unwrap().sp, ValueRule::AtCfa(-8));
+    for code in [&[0x14, 7, 0][..], &[0x08, 7], &[0x14, 7, 1, 0xc0 | 7]] {
+        assert_eq!(X86_64.rule(code).0, sp(8, 0), "{code:x?}");
     }
     // The CFA in r10, the return address not below the CFA.
     assert_eq!(X86_64.rule(&[0x0c, 10, 0]).1.unwrap().cfa, CfaRule::Register(10, 0));

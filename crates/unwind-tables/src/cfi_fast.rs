@@ -2,7 +2,9 @@
 //! library's table is built while a program waits for its first sample. What is not of the usual
 //! form is left to gimli (see [`super::cfi_machine`]), which also has read the common entries.
 
-use super::cfi_machine::{AARCH64_FP, Cfa, MAX_REMEMBERED, Machine, State, Value, X86_64_FP};
+use super::cfi_machine::{
+    AARCH64_FP, AARCH64_SP, Cfa, MAX_REMEMBERED, Machine, State, Value, X86_64_FP, X86_64_SP,
+};
 use super::descriptions::{Described, Descriptions};
 use gimli::{DW_EH_PE_pcrel, DW_EH_PE_sdata4, Register};
 use std::rc::Rc;
@@ -28,6 +30,7 @@ pub(super) struct CfiFast<'a> {
     address: u64,
     bytes: &'a [u8],
     fp: u64,
+    sp: u64,
     /// The last common entry, by its offset; `None`: it is not of the usual form.
     common: Option<(usize, Option<Rc<Cie>>)>,
     remembered: Vec<State>,
@@ -36,8 +39,8 @@ pub(super) struct CfiFast<'a> {
 impl<'a> CfiFast<'a> {
     /// For the section with these bytes at `address`.
     pub(super) fn new((address, bytes): (u64, &'a [u8]), aarch64: bool) -> CfiFast<'a> {
-        let fp = u64::from(if aarch64 { AARCH64_FP } else { X86_64_FP }.0);
-        CfiFast { address, bytes, fp, common: None, remembered: Vec::new() }
+        let (fp, sp) = if aarch64 { (AARCH64_FP, AARCH64_SP) } else { (X86_64_FP, X86_64_SP) };
+        CfiFast { address, bytes, fp: fp.0.into(), sp: sp.0.into(), common: None, remembered: Vec::new() }
     }
 
     /// The function's description; `None`: of another form, or damaged.
@@ -149,6 +152,8 @@ impl<'a> CfiFast<'a> {
                     state.fp = value;
                 } else if register == u64::from(state.return_register.0) {
                     state.return_address = value;
+                } else if register == self.sp {
+                    state.sp = value;
                 }
             }
             0xc0..=0xff => {
@@ -157,6 +162,8 @@ impl<'a> CfiFast<'a> {
                     state.fp = initial.fp;
                 } else if register == u64::from(state.return_register.0) {
                     state.return_address = initial.return_address;
+                } else if register == self.sp {
+                    state.sp = initial.sp;
                 }
             }
             // nop; return addresses are signed from here on (aarch64)

@@ -1,5 +1,5 @@
-//! Runs call frame instructions (DWARF 5, section 6.4.2) and keeps the three
-//! things that a walk needs: the CFA, the frame pointer and the return address.
+//! Runs call frame instructions (DWARF 5, section 6.4.2) and keeps the four
+//! things that a walk needs: the CFA, the frame pointer, the return address and the stack pointer.
 //! gimli decodes the instructions; its own rows track every register, which
 //! costs several times as much. What a state means as a rule is not known here.
 
@@ -10,8 +10,12 @@ use std::ops::Range;
 
 /// DWARF numbers of the psABI documents: rbp.
 pub(crate) const X86_64_FP: Register = Register(6);
+/// rsp.
+pub(crate) const X86_64_SP: Register = Register(7);
 /// x29.
 pub(crate) const AARCH64_FP: Register = Register(29);
+/// sp.
+pub(crate) const AARCH64_SP: Register = Register(31);
 
 /// Nested `remember_state` up to which instructions are believed.
 pub(super) const MAX_REMEMBERED: usize = 64;
@@ -75,6 +79,8 @@ pub(crate) struct State {
     pub(crate) fp: Value,
     /// The caller's pc.
     pub(crate) return_address: Value,
+    /// The caller's stack pointer.
+    pub(crate) sp: Value,
     /// The register that return addresses are in, by the common entry.
     pub(crate) return_register: Register,
 }
@@ -82,6 +88,7 @@ pub(crate) struct State {
 /// Runs one description after the other, keeping its allocation.
 pub(crate) struct Machine {
     fp: Register,
+    sp: Register,
     state: State,
     initial: State,
     remembered: Vec<State>,
@@ -93,9 +100,9 @@ struct Broken;
 impl Machine {
     /// A machine for the architecture.
     pub(crate) fn new(aarch64: bool) -> Machine {
-        let fp = if aarch64 { AARCH64_FP } else { X86_64_FP };
+        let (fp, sp) = if aarch64 { (AARCH64_FP, AARCH64_SP) } else { (X86_64_FP, X86_64_SP) };
         let state = blank(Register(0));
-        Machine { fp, state, initial: state, remembered: Vec::new() }
+        Machine { fp, sp, state, initial: state, remembered: Vec::new() }
     }
 
     /// Calls `row` with each pc and the state that holds from it on (`None`:
@@ -222,6 +229,8 @@ impl Machine {
                     self.state.fp = initial.fp;
                 } else if register == self.state.return_register {
                     self.state.return_address = initial.return_address;
+                } else if register == self.sp {
+                    self.state.sp = initial.sp;
                 }
             }
             Instruction::RememberState => {
@@ -245,6 +254,8 @@ impl Machine {
             self.state.fp = value;
         } else if register == self.state.return_register {
             self.state.return_address = value;
+        } else if register == self.sp {
+            self.state.sp = value;
         }
     }
 
@@ -268,6 +279,7 @@ fn blank(return_register: Register) -> State {
         cfa: Cfa::Register(Register(0), 0),
         fp: Value::Unspecified,
         return_address: Value::Unspecified,
+        sp: Value::Unspecified,
         return_register,
     }
 }

@@ -81,7 +81,11 @@ impl<'a> Converter<'a> {
             }
             value => value,
         };
-        Some(Extended { cfa, fp, return_address })
+        let sp = match self.value(state.sp)? {
+            ValueRule::Same => ValueRule::Cfa(0),
+            value => value,
+        };
+        Some(Extended { cfa, fp, return_address, sp })
     }
 
     fn extended(&mut self, extended: Extended) -> Option<Rule> {

@@ -1,4 +1,4 @@
-//! Runs a frame description's instructions (DWARF 5, section 6.4.2), for two registers.
+//! Runs a frame description's instructions (DWARF 5, section 6.4.2), for three registers.
 //!
 //! Bounded in steps and in remembered rows, without allocation: it may run in a signal handler.
 
@@ -23,8 +23,8 @@ pub(crate) enum Cfa {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) cfa: Cfa,
-    /// Where the two registers are.
-    pub(crate) saved: [Saved; 2],
+    /// Where the three registers are.
+    pub(crate) saved: [Saved; 3],
 }
 
 /// Where `mov %rsp,%rbp` follows `push %rbp`, by the rows.
@@ -82,7 +82,7 @@ impl Descriptions {
         if !found.contains(pc) {
             return None;
         }
-        let [saved, _] = self.row(memory, pc, [register; 2])?.saved;
+        let [saved, ..] = self.row(memory, pc, [register; 3])?.saved;
         Some(saved)
     }
 
@@ -120,7 +120,7 @@ impl Descriptions {
         &mut self,
         memory: &mut M,
         pc: u64,
-        registers: [u8; 2],
+        registers: [u8; 3],
     ) -> Option<Row> {
         let Descriptions { window, machine } = self;
         let mut reader = Reader::new(memory, window);
@@ -139,7 +139,7 @@ impl Descriptions {
     }
 
     /// The last such place before the pc whose row was read last, for the frame pointer as the
-    /// first of its two registers.
+    /// first of its registers.
     pub(crate) fn frame_setup(&mut self) -> Option<FrameSetup> {
         self.machine.end_row();
         self.machine.frame_setup

@@ -212,6 +212,8 @@ pub struct Extended {
     pub fp: ValueRule,
     /// The caller's pc.
     pub return_address: ValueRule,
+    /// The caller's stack pointer: nearly always the CFA itself.
+    pub sp: ValueRule,
 }
 
 impl Extended {

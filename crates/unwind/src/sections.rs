@@ -74,7 +74,7 @@ impl Room {
     /// Nothing was read yet.
     pub const fn new() -> Room {
         let same = ValueRule::Same;
-        let rule = Extended { cfa: CfaRule::Register(0, 0), fp: same, return_address: same };
+        let rule = Extended { cfa: CfaRule::Register(0, 0), fp: same, return_address: same, sp: same };
         Room {
             descriptions: Descriptions::new(),
             full: Full { rule, expressions: [0; EXPRESSIONS], length: 0 },
@@ -145,7 +145,7 @@ impl Sections<'_> {
             return Some(Rule::SIGNAL);
         }
         let return_register = u8::try_from(common.return_register).ok()?;
-        let row = descriptions.row(memory, pc, [Native::FP, return_register])?;
+        let row = descriptions.row(memory, pc, [Native::FP, return_register, Native::SP])?;
         full.set(self, row, return_register)?;
         if common.is_signal {
             match full.rule.of_marked() {
@@ -161,7 +161,7 @@ impl Sections<'_> {
 impl Full {
     fn set(&mut self, sections: &Sections<'_>, row: Row, return_register: u8) -> Option<()> {
         self.length = 0;
-        let [fp, return_address] = row.saved;
+        let [fp, return_address, sp] = row.saved;
         self.rule.cfa = match row.cfa {
             Cfa::Register(register, offset) => CfaRule::Register(u8::try_from(register).ok()?, offset as i64),
             Cfa::Expression { address, length } => {
@@ -174,6 +174,10 @@ impl Full {
             ValueRule::Same if !Native::CALL_PUSHES && return_register != Native::LINK => {
                 ValueRule::Register(return_register)
             }
+            value => value,
+        };
+        self.rule.sp = match self.value(sections, sp)? {
+            ValueRule::Same => ValueRule::Cfa(0),
             value => value,
         };
         Some(())

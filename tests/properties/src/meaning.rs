@@ -55,6 +55,8 @@ pub enum Meaning {
         fp: Place,
         /// The caller's pc.
         return_address: Place,
+        /// The caller's stack pointer.
+        sp: Place,
     },
 }
 
@@ -76,6 +78,8 @@ pub enum Place {
     /// What an expression says.
     Value(Vec<u8>),
 }
+
+const CFA: Place = Place::Cfa(0);
 
 type Row = gimli::UnwindTableRow<usize>;
 
@@ -122,17 +126,19 @@ fn gimlis_meaning(row: &Row, signal: bool, frames: &[u8], processor: Processor) 
         CfaRule::RegisterAndOffset { register, offset } => Place::Register(register.0.into(), *offset),
         CfaRule::Expression(e) => Place::Value(frames[e.offset..e.offset + e.length].to_vec()),
     };
-    let fp = gimlis_place(row.register(gimli::Register(processor.fp)), frames);
+    let [fp, sp] = [processor.fp, processor.sp]
+        .map(|number| gimlis_place(row.register(gimli::Register(number)), frames));
+    let sp = if sp == Place::Same { CFA } else { sp };
     // No processor has them; a rule has no room for them.
     let has_no_such_register = |place: &Place| matches!(place, Place::Register(number, _) if *number > 255);
-    if [&cfa, &fp, &return_address].into_iter().any(has_no_such_register) {
+    if [&cfa, &fp, &return_address, &sp].into_iter().any(has_no_such_register) {
         return Meaning::Nothing;
     }
     // What switches stacks is marked as the kernel's frames are.
     if signal && matches!((&cfa, &return_address), (Place::Value(_), Place::At(_))) {
         return Meaning::Signal;
     }
-    Meaning::Frame { cfa, fp, return_address }
+    Meaning::Frame { cfa, fp, return_address, sp }
 }
 
 /// `breg7 8; breg16 0; lit15; and; lit<n>; ge; lit3; shl; plus`, written out again.
@@ -164,7 +170,12 @@ pub fn ours(rule: Rule, table: &Table<'_>, processor: Processor) -> Option<Meani
             (0, false) => (Place::Same, Place::AtCfa(-8)),
             (saved, false) => (Place::AtCfa(saved), Place::AtCfa(-8)),
         };
-        Meaning::Frame { cfa: Place::Register(register.into(), rule.cfa_offset() as i64), fp, return_address }
+        Meaning::Frame {
+            cfa: Place::Register(register.into(), rule.cfa_offset() as i64),
+            fp,
+            return_address,
+            sp: CFA,
+        }
     };
     let expression = |e: rule::Expression| {
         table.expressions[e.start as usize..e.start as usize + e.length as usize].to_vec()
@@ -188,13 +199,14 @@ pub fn ours(rule: Rule, table: &Table<'_>, processor: Processor) -> Option<Meani
             cfa: Place::Value(plt_expression(rule.plt_threshold())),
             fp: Place::Same,
             return_address: Place::AtCfa(-8),
+            sp: CFA,
         },
         Kind::Deref => {
             let mut cfa = vec![0x76];
             cfa.extend(leb(rule.deref_offset()));
             cfa.push(0x06);
             let fp = Place::At(vec![0x76, 0]);
-            Meaning::Frame { cfa: Place::Value(cfa), fp, return_address: Place::AtCfa(-8) }
+            Meaning::Frame { cfa: Place::Value(cfa), fp, return_address: Place::AtCfa(-8), sp: CFA }
         }
         Kind::Extended => {
             let extended = table.extended_rule(rule).unwrap();
@@ -203,10 +215,11 @@ pub fn ours(rule: Rule, table: &Table<'_>, processor: Processor) -> Option<Meani
                 rule::CfaRule::Expression(e) | rule::CfaRule::OtherStack(e) => Place::Value(expression(e)),
             };
             let (fp, return_address) = (value(extended.fp), value(extended.return_address));
+            let sp = value(extended.sp);
             if return_address == Place::Undefined {
                 return Some(Meaning::End);
             }
-            Meaning::Frame { cfa, fp, return_address }
+            Meaning::Frame { cfa, fp, return_address, sp }
         }
     })
 }

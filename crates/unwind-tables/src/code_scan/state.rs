@@ -140,7 +140,7 @@ impl CodeState {
             FramePointer::AtCfa(offset) => ValueRule::AtCfa(offset),
             FramePointer::Unknown => ValueRule::Undefined,
         };
-        packed.ok_or(Extended { cfa, fp, return_address: ValueRule::AtCfa(-WORD) })
+        packed.ok_or(Extended { cfa, fp, return_address: ValueRule::AtCfa(-WORD), sp: ValueRule::Cfa(0) })
     }
 }
 

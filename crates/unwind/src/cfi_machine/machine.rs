@@ -15,7 +15,7 @@ const MAX_REMEMBERED: usize = 4;
 
 #[derive(Debug)]
 pub struct Machine {
-    pub(super) registers: [u64; 2],
+    pub(super) registers: [u64; 3],
     pub(super) location: u64,
     pub(super) row: Row,
     /// Where that row began, and the one before that says something else.
@@ -37,9 +37,9 @@ pub struct Machine {
 
 impl Machine {
     pub(super) const fn new() -> Machine {
-        let row = Row { cfa: Cfa::Register(0, 0), saved: [Saved::SAME; 2] };
+        let row = Row { cfa: Cfa::Register(0, 0), saved: [Saved::SAME; 3] };
         Machine {
-            registers: [0; 2],
+            registers: [0; 3],
             location: 0,
             row,
             row_start: 0,
@@ -219,7 +219,7 @@ impl Machine {
         let (start, before) = self.before;
         let is_of = |row: Row, register: u16| {
             let fp = Saved { how: RegisterRule::AtCfa, length: 0, value: -16_i64 as u64 };
-            let [saved, _] = row.saved;
+            let [saved, ..] = row.saved;
             row.cfa == Cfa::Register(register, 16) && saved == fp
         };
         if is_of(before, u16::from(Native::SP)) && is_of(self.row, u16::from(Native::FP)) {

@@ -10,6 +10,8 @@ const AARCH64_SP: u8 = 31;
 /// On x86-64 the call instruction leaves the return address right below the CFA.
 const X86_64_RETURN_ADDRESS: i64 = -8;
 
+const SP_IS_CFA: ValueRule = ValueRule::Cfa(0);
+
 const OP_DEREF: u8 = 0x06;
 const OP_BREG6: u8 = 0x76;
 const LIT0: u8 = 0x30;
@@ -32,7 +34,7 @@ fn of_x86_64(full: &Extended, expressions: &[u8]) -> Option<Rule> {
     match full.return_address {
         ValueRule::Same if full.cfa == NO_CFA => return Some(Rule::NONE),
         ValueRule::Undefined | ValueRule::Same => return Some(Rule::END),
-        ValueRule::AtCfa(X86_64_RETURN_ADDRESS) => {}
+        ValueRule::AtCfa(X86_64_RETURN_ADDRESS) if full.sp == SP_IS_CFA => {}
         _ => return None,
     }
     match (full.cfa, full.fp) {
@@ -49,6 +51,9 @@ fn of_x86_64(full: &Extended, expressions: &[u8]) -> Option<Rule> {
 fn of_aarch64(full: &Extended) -> Option<Rule> {
     if full.return_address == ValueRule::Undefined {
         return Some(Rule::END);
+    }
+    if full.sp != SP_IS_CFA {
+        return None;
     }
     let fp = match (full.fp, full.return_address) {
         (ValueRule::AtCfa(fp), ValueRule::AtCfa(lr)) if fp != 0 && fp.checked_add(8) == Some(lr) => fp,

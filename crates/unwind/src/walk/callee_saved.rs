@@ -138,13 +138,14 @@ pub(super) fn recover<A: Arch, M: Memory + ?Sized>(
         for Tracked { register, saved, .. } in &mut *tracked {
             *saved = saved_in(rules, memory, at.look_up(), *register, scratch, left).unwrap_or(LOST);
         }
+        scratch.cfa = None;
         if step::<A, M>(rules, memory, at, Known(tracked), scratch).is_err() {
             // What frames further out have saved may still be found.
             tracked.iter_mut().for_each(|tracked| tracked.value = None);
             (*at, origin.number) = (*frame, *number);
             break;
         }
-        let left = LeftFrame { sp, fp, cfa: at.at.sp };
+        let left = LeftFrame { sp, fp, cfa: scratch.cfa.unwrap_or(at.at.sp) };
         for Tracked { saved, value, .. } in tracked {
             *value = left.read::<A, M>(memory, *saved, *value, scratch);
         }

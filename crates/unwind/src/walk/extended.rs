@@ -45,11 +45,13 @@ pub(super) fn step<A: Arch, M: Memory + ?Sized>(
         CfaRule::Expression(range) | CfaRule::OtherStack(range) => here.evaluate::<A, M>(memory, range),
     };
     let cfa = cfa.ok_or_else(|| here.needs(unknown))?;
-    let is_elsewhere = !here.frame.in_stack(cfa);
-    if is_elsewhere && (cfa & 7 != 0 || !may_switch_stacks::<A>(extended.cfa)) {
+    here.cfa = Some(cfa);
+    let sp = here.value::<A, M>(memory, &extended.sp, Some(cfa));
+    let sp = sp.ok_or_else(|| here.needs(Stop::Unsupported))?;
+    let is_elsewhere = !here.frame.in_stack(sp);
+    if is_elsewhere && (sp & 7 != 0 || !may_switch_stacks::<A>(extended.cfa)) {
         return Err(Stop::OutOfBounds.into());
     }
-    here.cfa = Some(cfa);
     let link = here.frame.at.link;
     let pc = here.value::<A, M>(memory, &extended.return_address, link);
     let nowhere = if is_elsewhere { Stop::OutOfBounds } else { Stop::Unsupported };
@@ -59,7 +61,8 @@ pub(super) fn step<A: Arch, M: Memory + ?Sized>(
     if fp.is_none() && here.missing.is_some() {
         return Err(here.needs(Stop::Unsupported));
     }
-    enter_caller::<A>(frame, pc, cfa, fp)?;
+    enter_caller::<A>(frame, pc, sp, fp)?;
+    scratch.cfa = Some(cfa).filter(|cfa| *cfa != sp);
     if is_elsewhere {
         let is_said = matches!(extended.cfa, CfaRule::OtherStack(_));
         if !is_said && prologue::follows_call(rules, memory, frame.at.pc) != Some(true) {
@@ -109,7 +112,7 @@ impl Here<'_> {
         expression::evaluate(code, self.cfa, memory, stack, &mut register)
     }
 
-    #[inline(always)]
+    #[inline(never)]
     fn value<A: Arch, M: Memory + ?Sized>(
         &mut self,
         memory: &mut M,

@@ -357,12 +357,18 @@ fn padding_ends_a_stack_that_returns_behind_it_and_is_unknown_code_to_who_runs_t
 fn extended_rules_use_any_register_of_an_interrupted_frame() {
     let extended = [
         // CFA = r10 + 0, as while a stack is being realigned
-        Extended { cfa: CfaRule::Register(10, 0), fp: ValueRule::Same, return_address: ValueRule::AtCfa(-8) },
+        Extended {
+            cfa: CfaRule::Register(10, 0),
+            fp: ValueRule::Same,
+            return_address: ValueRule::AtCfa(-8),
+            sp: ValueRule::Cfa(0),
+        },
         // CFA = *(rsp + 16) + 8, as perlasm says it; fp in memory
         Extended {
             cfa: CfaRule::Expression(Expression { start: 0, length: 5 }),
             fp: ValueRule::AtCfa(-16),
             return_address: ValueRule::AtCfa(-8),
+            sp: ValueRule::Cfa(0),
         },
     ];
     let rows = [(0, Rule::extended(0).unwrap()), (0x20, Rule::extended(1).unwrap()), (0x40, Rule::END)];
@@ -572,6 +578,7 @@ fn with_a_cfa_in_rbx<R>(
         cfa: CfaRule::Register(register, offset),
         fp: ValueRule::Same,
         return_address: ValueRule::AtCfa(-8),
+        sp: ValueRule::Cfa(0),
     };
     let extended = [cfa(RBX, 16), cfa(R12, 8)];
     let rows = [
@@ -657,8 +664,12 @@ fn without_a_search_table_registers_are_where_the_tables_own_rows_say() {
 
 #[test]
 fn a_register_that_calls_may_change_has_its_value_where_nothing_else_is_said() {
-    let rax =
-        Extended { cfa: CfaRule::Register(0, 0), fp: ValueRule::Same, return_address: ValueRule::AtCfa(-8) };
+    let rax = Extended {
+        cfa: CfaRule::Register(0, 0),
+        fp: ValueRule::Same,
+        return_address: ValueRule::AtCfa(-8),
+        sp: ValueRule::Cfa(0),
+    };
     let rows = [(0, sp(8, 0)), (0x100, Rule::extended(0).unwrap()), (0x200, Rule::END)];
     let mut text = vec![];
     let frame_header =
@@ -695,6 +706,7 @@ fn a_recursion_of_cfas_in_other_registers_is_followed_to_its_end() {
         cfa: CfaRule::Register(register, 16),
         fp: ValueRule::Same,
         return_address: ValueRule::AtCfa(-8),
+        sp: ValueRule::Cfa(0),
     };
     let extended = [cfa(RBX), cfa(R12)];
     let [rbx, r12] = [0, 1].map(|number| Rule::extended(number).unwrap());
@@ -730,6 +742,35 @@ fn a_recursion_of_cfas_in_other_registers_is_followed_to_its_end() {
     assert_eq!(world.walk::<X86_64>(start), (expected, Stop::Root));
 }
 
+/// Regression: a rule for rsp was not read. What lay at the CFA was shown as callers.
+#[test]
+fn the_callers_stack_pointer_is_where_its_own_rule_says() {
+    let rule = |cfa, sp, return_address| Extended { cfa, fp: ValueRule::Same, return_address, sp };
+    let extended = [
+        // CFA = rsp + 32, the return address at CFA - 16, the caller's rsp behind that.
+        rule(CfaRule::Register(7, 32), ValueRule::Cfa(-8), ValueRule::AtCfa(-16)),
+        rule(CfaRule::Register(RBX, 16), ValueRule::Cfa(0), ValueRule::AtCfa(-8)),
+        // A stack pointer that is lost.
+        rule(CfaRule::Register(7, 32), ValueRule::Undefined, ValueRule::AtCfa(-16)),
+    ];
+    let [moved, rbx, lost] = [0, 1, 2].map(|number| Rule::extended(number).unwrap());
+    let mut text = vec![];
+    // It keeps rbx at CFA - 24.
+    let functions: [(u64, u64, &[u8]); 2] = [(0x100, 0x200, &[0x83, 3]), (0x200, 0x300, &[])];
+    let frame_header = describe(&mut text, &functions);
+    let stack = vec![0, STACK + 5 * 8, TEXT + 0x208, 0, 0, 0, TEXT + 0x408, 0];
+    let walk = |rule, start| {
+        let rows = [(0x100, rule), (0x200, rbx), (0x400, Rule::END)];
+        let memory = Fake { stack: stack.clone(), text: text.clone() };
+        let world =
+            World { rows: &rows, extended: &extended, expressions: &[], memory, frame_header, saved: &[] };
+        world.walk::<X86_64>(start)
+    };
+    let complete = [0x104, 0x208, 0x408].map(|offset| TEXT + offset).to_vec();
+    assert_eq!(walk(moved, at(0x104, 0, None)), (complete, Stop::Root));
+    assert_eq!(walk(lost, at(0x104, 0, Some(0))), (vec![TEXT + 0x104], Stop::Unsupported));
+}
+
 #[test]
 fn a_return_address_in_the_blocked_system_calls_first_argument_is_found() {
     // vfork pops its return address into rdi: CFA = rsp, and the child may overwrite what is below.
@@ -737,6 +778,7 @@ fn a_return_address_in_the_blocked_system_calls_first_argument_is_found() {
         cfa: CfaRule::Register(7, 0),
         fp: ValueRule::Same,
         return_address: ValueRule::Register(5),
+        sp: ValueRule::Cfa(0),
     }];
     let rows = [(0, Rule::extended(0).unwrap()), (0x20, sp(16, 0)), (0x40, Rule::END)];
     let world = World { extended: &extended, ..world(&rows, &[7, TEXT + 0x48, 0]) };

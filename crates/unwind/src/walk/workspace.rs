@@ -91,6 +91,7 @@ impl Workspace {
             origin: Origin::new(start),
             compiled: CompiledRules::default(),
             scratch: Scratch {
+                cfa: None,
                 room: MaybeUninit::uninit(),
                 expression: MaybeUninit::uninit(),
                 stack: MaybeUninit::uninit(),
@@ -163,6 +164,8 @@ pub(super) struct WalkState {
 
 /// Each step writes what it needs of it, and reads nothing of an earlier one.
 pub(super) struct Scratch {
+    /// The CFA of the step, where that is not the caller's stack pointer.
+    pub(super) cfa: Option<u64>,
     pub(super) room: MaybeUninit<Room>,
     pub(super) expression: MaybeUninit<[u8; EXPRESSION]>,
     pub(super) stack: MaybeUninit<Stack>,

@@ -95,7 +95,8 @@ fn extended(choices: &mut Choices<'_>) -> Extended {
         0 | 1 => CfaRule::Register(choices.byte() % 40, choices.offset()),
         _ => CfaRule::Expression(expression(choices)),
     };
-    Extended { cfa, fp: value(choices), return_address: value(choices) }
+    let sp = if choices.flag() { ValueRule::Cfa(0) } else { value(choices) };
+    Extended { cfa, fp: value(choices), return_address: value(choices), sp }
 }
 
 impl World {
