@@ -249,14 +249,14 @@ fn may_return_to<A: Arch, M: Memory + ?Sized>(rules: &Rules<'_>, memory: &mut M,
         && !(is_first && prologue::follows_call(rules, memory, pc) == Some(false))
 }
 
-/// Whether code without unwind information has pushed nothing since it was called, as stubs of the
-/// PLT by lld.
+/// Whether nothing was pushed since the call: where no code can be, as at a null pointer that was
+/// called, and in stubs of the PLT by lld.
 fn has_no_frame<A: Arch, M: Memory + ?Sized>(rules: &Rules<'_>, memory: &mut M, frame: &Frame) -> bool {
     let pc = frame.at.pc;
+    let is_stub = |memory: &mut M| rules.snapshot.object(pc).is_some() && prologue::is_plt_stub(memory, pc);
     A::CALL_PUSHES
         && frame.exact
-        && rules.snapshot.object(pc).is_some()
-        && prologue::is_plt_stub(memory, pc)
+        && (!CODE.contains(&pc) || is_stub(memory))
         && memory
             .word(frame.at.sp)
             .is_some_and(|top| prologue::follows_call(rules, memory, top) == Some(true))

@@ -293,6 +293,24 @@ fn code_without_a_table_is_left_by_its_frame_pointer() {
     assert_eq!(lost, (vec![TEXT + jit], Stop::NoTable));
 }
 
+/// Regression: in a handler of the fault the frame pointer was followed from the null pointer that
+/// was called: the caller was missing, without a mark.
+#[test]
+fn a_null_pointer_that_was_called_has_no_frame() {
+    let rows = [(0, Rule::SIGNAL), (0x10, fp(16, -16)), (0x60, Rule::END)];
+    let mut stack = vec![0; 50];
+    let mut set = |register, value| stack[X86_64::context_offset(register).unwrap() as usize / 8] = value;
+    set(X86_64::PC, 0);
+    set(X86_64::SP, STACK + 40 * 8);
+    set(X86_64::FP, STACK + 42 * 8);
+    stack[40..48].copy_from_slice(&[TEXT + 0x18, 0, STACK + 45 * 8, TEXT + 0x28, 0, 17, TEXT + 0x68, 0]);
+    let mut world = world(&rows, &stack);
+    world.memory.text = vec![0x90; 0x80];
+    world.memory.text[0x16..0x18].copy_from_slice(&[0xff, 0xd0]);
+    let expected = [TEXT + 8, 0, TEXT + 0x18, TEXT + 0x28, TEXT + 0x68].to_vec();
+    assert_eq!(world.walk::<X86_64>(at(8, 0, None)), (expected, Stop::Root));
+}
+
 /// Regression: lld describes no stubs of the PLT. The frame pointer was followed there, and the
 /// function that had called the stub was missing, without a mark.
 #[test]
