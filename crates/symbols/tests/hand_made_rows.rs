@@ -271,6 +271,29 @@ fn of_overlapping_functions_the_later_start_wins() {
     assert_eq!(at(0x1200), Rule::NONE);
 }
 
+/// DW_CFA_GNU_negative_offset_extended, which gimli refuses: the frame pointer was followed
+/// instead.
+#[test]
+fn an_offset_the_other_way_is_understood() {
+    let mut bytes = vec![];
+    push(&mut bytes, &[&[0, 0, 0, 0, 1][..], b"zR\0", &[1, 0x78, 16, 1, 0x1b], X86_64.common].concat());
+    let description = bytes.len() as u32;
+    let start = 0x1000_u32.wrapping_sub(ADDRESS as u32 + description + 8);
+    let fields = [description + 4, start, 0x100].map(u32::to_le_bytes).concat();
+    push(&mut bytes, &[&fields[..], &[0, 0x41, 0x0e, 24, 0x2f, 6, 0x7e]].concat());
+    bytes.extend([0; 4]);
+    let input = UnwindInput {
+        text: 0x1000..0x9000,
+        eh_frame_hdr: Some((ADDRESS + 0x1000, &[])),
+        eh_frame: (ADDRESS, &bytes),
+        debug_frame: None,
+        main: None,
+        aarch64: false,
+    };
+    let table = build_table(&input).unwrap();
+    assert_eq!([0x1000, 0x1001].map(|pc| table.view().rule(pc)), [sp(8, 0), sp(24, 8 * 0x7e)]);
+}
+
 /// A return address right behind padding is the start of a function that was not called: the C
 /// library's `__start_context` under a coroutine. Regression: such stacks went past their end when
 /// padding had the rule of the code before it.

@@ -136,6 +136,17 @@ impl<'a> CfiFast<'a> {
     }
 
     #[inline]
+    fn set(&self, state: &mut State, register: u64, value: Value) {
+        if register == self.fp {
+            state.fp = value;
+        } else if register == u64::from(state.return_register.0) {
+            state.return_address = value;
+        } else if register == self.sp {
+            state.sp = value;
+        }
+    }
+
+    #[inline]
     fn step(
         &mut self,
         instruction: u8,
@@ -147,14 +158,7 @@ impl<'a> CfiFast<'a> {
         match instruction {
             0x80..=0xbf => {
                 let value = Value::AtCfa((uleb(code)? as i64).wrapping_mul(data_factor));
-                let register = u64::from(instruction & 0x3f);
-                if register == self.fp {
-                    state.fp = value;
-                } else if register == u64::from(state.return_register.0) {
-                    state.return_address = value;
-                } else if register == self.sp {
-                    state.sp = value;
-                }
+                self.set(state, u64::from(instruction & 0x3f), value);
             }
             0xc0..=0xff => {
                 let register = u64::from(instruction & 0x3f);
@@ -168,6 +172,12 @@ impl<'a> CfiFast<'a> {
             }
             // nop; return addresses are signed from here on (aarch64)
             0x00 | 0x2d => {}
+            // GNU_negative_offset_extended, which gimli does not know
+            0x2f => {
+                let (register, offset) = (uleb(code)?, uleb(code)? as i64);
+                let value = Value::AtCfa(offset.wrapping_mul(data_factor).wrapping_neg());
+                self.set(state, register, value);
+            }
             // args_size
             0x2e => _ = uleb(code)?,
             0x0a if self.remembered.len() < MAX_REMEMBERED => self.remembered.push(*state),

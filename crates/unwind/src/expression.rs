@@ -133,6 +133,8 @@ pub fn evaluate<M: Memory + ?Sized>(
                 let address = stack.pop()?;
                 stack.push(memory.word(address)?)?;
             }
+            // addr: the loader has relocated it, in sections that are in memory.
+            0x03 => stack.push(code.unsigned(8)?)?,
             0x08 | 0x0a | 0x0c | 0x0e => stack.push(code.unsigned(1 << ((operation - 0x08) / 2))?)?,
             0x09 | 0x0b | 0x0d | 0x0f => stack.push(code.signed(1 << ((operation - 0x09) / 2))?)?,
             0x10 => stack.push(code.uleb()?)?,
@@ -148,6 +150,12 @@ pub fn evaluate<M: Memory + ?Sized>(
                 let (top, below) = (stack.pop()?, stack.pop()?);
                 stack.push(top)?;
                 stack.push(below)?;
+            }
+            0x17 => {
+                let (top, second, third) = (stack.pop()?, stack.pop()?, stack.pop()?);
+                stack.push(top)?;
+                stack.push(third)?;
+                stack.push(second)?;
             }
             0x19 => {
                 let value = stack.pop()?;
@@ -165,7 +173,7 @@ pub fn evaluate<M: Memory + ?Sized>(
                 let value = stack.pop()?;
                 stack.push(value.wrapping_add(code.uleb()?))?;
             }
-            0x1a | 0x1c | 0x1e | 0x21 | 0x22 | 0x24..=0x27 | 0x29..=0x2e => {
+            0x1a..=0x1e | 0x21 | 0x22 | 0x24..=0x27 | 0x29..=0x2e => {
                 let (right, left) = (stack.pop()?, stack.pop()?);
                 stack.push(binary(operation, left, right)?)?;
             }
@@ -199,7 +207,9 @@ fn binary(operation: u8, left: u64, right: u64) -> Option<u64> {
     let shift = u32::try_from(right).ok();
     Some(match operation {
         0x1a => left & right,
+        0x1b => signed_left.checked_div(signed_right)? as u64,
         0x1c => left.wrapping_sub(right),
+        0x1d => left.checked_rem(right)?,
         0x1e => left.wrapping_mul(right),
         0x21 => left | right,
         0x22 => left.wrapping_add(right),
@@ -261,6 +271,21 @@ mod tests {
         assert_eq!(value(&[0x08, 0xff]), Some(255));
         assert_eq!(value(&[0x11, 0x7f]), Some(u64::MAX));
         assert_eq!(value(&[0x0e, 1, 2, 3, 4, 5, 6, 7, 8]), Some(0x0807_0605_0403_0201));
+    }
+
+    #[test]
+    fn quotients_remainders_and_the_three_on_top() {
+        // lit16, lit3: div, mod; const1s -16, lit3: div
+        assert_eq!(value(&[0x40, 0x33, 0x1b]), Some(5));
+        assert_eq!(value(&[0x40, 0x33, 0x1d]), Some(1));
+        assert_eq!(value(&[0x09, 0xf0, 0x33, 0x1b]), Some(-5_i64 as u64));
+        assert_eq!(value(&[0x40, 0x30, 0x1b]), None, "by zero");
+        assert_eq!(value(&[0x40, 0x30, 0x1d]), None, "by zero");
+        // lit1, lit2, lit3, rot: 3 1 2
+        assert_eq!(value(&[0x31, 0x32, 0x33, 0x17]), Some(2));
+        assert_eq!(value(&[0x31, 0x32, 0x33, 0x17, 0x13]), Some(1));
+        assert_eq!(value(&[0x31, 0x32, 0x33, 0x17, 0x13, 0x13]), Some(3));
+        assert_eq!(value(&[0x03, 1, 2, 0, 0, 0, 0, 0, 0]), Some(0x201));
     }
 
     #[test]

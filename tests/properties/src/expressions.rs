@@ -75,6 +75,9 @@ fn gimlis(code: &[u8], initial: Option<u64>) -> gimli::Result<Option<u64>> {
                     None => return Ok(None),
                 }
             }
+            EvaluationResult::RequiresRelocatedAddress(address) => {
+                evaluation.resume_with_relocated_address(address)?
+            }
             _ => return Ok(None),
         };
     }
