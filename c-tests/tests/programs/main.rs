@@ -104,6 +104,7 @@ programs! {
     stubs_that_bind_at_the_first_call_are_walked_through => "stubs_bound_lazily",
     stubs_that_nothing_describes_are_walked_through => "undescribed_stubs",
     who_calls_a_null_pointer_is_a_caller => "calls_nothing",
+    what_a_signal_interrupted_is_a_caller_behind_a_restorer_of_its_own => "own_restorer",
     threads_have_whole_stacks_from_their_first_to_their_last_instruction => "thread_edges",
     children_of_a_host_whose_allocator_is_locked_while_it_forks_come_back => "allocator_with_fork_handlers",
     code_in_another_namespace_of_the_loader_is_walked_and_named => "other_namespace",

@@ -21,7 +21,7 @@ use std::ops::Range;
 use swipr_unwind::register_rules::RegisterRule;
 use swipr_unwind::register_table::{DESCRIBED, RegisterRow};
 use swipr_unwind::rule::Rule;
-use swipr_unwind::x86_code::{Effect, Instruction, decode};
+use swipr_unwind::x86_code::{Effect, Instruction, decode, is_signal_return};
 
 /// Instructions that are followed: OpenBLAS's `dgemm_kernel_HASWELL` has 5,500.
 const MAX_INSTRUCTIONS: usize = 20_000;
@@ -227,9 +227,10 @@ impl Scan {
     }
 }
 
-/// Where the instruction at `at` ends, and what it does.
+/// Where the instruction at `at` ends, and what it does. What returns from signals is followed no
+/// further: walks know it by the same bytes.
 fn read(at: u64, code: &mut dyn Code) -> Option<(u64, Effect)> {
-    let bytes = code.bytes(at);
+    let bytes = Some(code.bytes(at)).filter(|bytes| !is_signal_return(bytes))?;
     let Instruction { length, effect } = decode(bytes)?;
     let is_at_end = bytes.get(length..).is_some_and(begins_with_padding);
     let next = at.wrapping_add(length as u64);

@@ -132,6 +132,13 @@ pub fn decode(bytes: &[u8]) -> Option<Instruction> {
     (length <= 15).then_some(Instruction { length, effect })
 }
 
+/// Whether `bytes` begin with rt_sigreturn(2), as code behind signal handlers does: `mov $15,%rax`
+/// or `mov $15,%eax`; `syscall`. libgcc knows it by the same bytes.
+pub fn is_signal_return(bytes: &[u8]) -> bool {
+    let code = bytes.strip_prefix(&[0x48, 0xc7, 0xc0]).or_else(|| bytes.strip_prefix(&[0xb8]));
+    code.is_some_and(|code| code.starts_with(&[15, 0, 0, 0, 0x0f, 0x05]))
+}
+
 fn opcode(code: &mut Unread<'_>) -> Option<Opcode> {
     let mut found =
         Opcode { map: 0, opcode: 0, rex: 0, operand_16: false, address_32: false, is_vector: false };

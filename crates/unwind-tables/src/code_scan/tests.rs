@@ -248,7 +248,7 @@ fn calls_return_to_any_instruction_but_padding() {
 
 #[test]
 fn nothing_is_said_where_the_code_does_not_say_it() {
-    let cases: [&[u8]; 7] = [
+    let cases: [&[u8]; 8] = [
         &[0x50, 0xff, 0xe0],                                           // push %rax; jmp *%rax
         &[0x50, 0xeb, 0xfe],                                           // push %rax; jmp to itself
         &[0x50, 0xe8, 0, 0x10, 0, 0, 0x90, 0x58, 0xc3],                // a call, and padding
@@ -256,6 +256,7 @@ fn nothing_is_said_where_the_code_does_not_say_it() {
         &[0x48, 0x83, 0xe4, 0xf0, 0xc3],                               // and $-16,%rsp; ret
         &[0x74, 1, 0x58, 0xc3],                                        // je 1f; pop %rax; 1: ret
         &[0x48, 0x89, 0xe1, 0x48, 0xff, 0xc1, 0x48, 0x89, 0xcc, 0xc3], // rcx is changed
+        &[0xb8, 15, 0, 0, 0, 0x0f, 0x05, 0xc3],                        // rt_sigreturn; another function
     ];
     for code in cases {
         assert!(states(code).first().is_none_or(|(at, ..)| *at > 0), "{code:x?}");

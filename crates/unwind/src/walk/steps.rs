@@ -2,7 +2,7 @@
 
 use super::callee_saved::Known;
 use super::workspace::Scratch;
-use super::{Frame, Stop, extended, java};
+use super::{Frame, Stop, extended, java, restorer};
 use crate::arch::Arch;
 use crate::memory::Memory;
 use crate::prologue;
@@ -183,6 +183,7 @@ fn step_special<A: Arch, M: Memory + ?Sized>(
             let of_java = rules.code_cache.filter(|cache| cache.may_have(frame.look_up()));
             match of_java.and_then(|cache| java::step::<A, M>(rules, memory, frame, cache)) {
                 Some(stepped) => Ok(stepped?),
+                None if restorer::is_here::<A, M>(memory, frame) => Err(StepError::Signal),
                 None => Ok(step_without_table::<A, M>(rules, memory, frame)?),
             }
         }

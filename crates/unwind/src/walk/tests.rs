@@ -278,6 +278,34 @@ fn the_trampoline_behind_a_handler_stands_at_its_first_instruction() {
     assert_eq!(result, (vec![(TEXT + 0x18) | EXACT, (TEXT + 1) | EXACT, (TEXT + 0x50) | EXACT], Stop::Root));
 }
 
+/// Regression: the frame pointer was followed from such code, and what the signal had interrupted
+/// was missing, without a mark.
+#[test]
+fn code_that_returns_from_signals_is_known_without_a_description() {
+    let rows = [(0, sp(8, 0)), (0x10, Rule::NONE), (0x30, sp(16, 0)), (0x40, Rule::END)];
+    let mut stack = vec![0; 60];
+    stack[0] = TEXT + 0x20;
+    let mut set = |register, value| stack[1 + X86_64::context_offset(register).unwrap() as usize / 8] = value;
+    set(X86_64::PC, TEXT + 0x30);
+    set(X86_64::SP, STACK + 50 * 8);
+    let segments = 1 + (X86_64::context_offset(X86_64::PC).unwrap() as usize + 16) / 8;
+    stack[segments] = 0x2b_0000_0000_0033;
+    stack[51] = TEXT + 0x48;
+    stack[54..56].copy_from_slice(&[0, TEXT + 0x48]);
+    let mut world = world(&rows, &stack);
+    world.memory.text = vec![0x90; 0x80];
+    let start = at(4, 0, Some(STACK + 54 * 8));
+    let by_frame_pointer = (vec![TEXT + 4, TEXT + 0x20, TEXT + 0x48], Stop::Root);
+    assert_eq!(world.walk::<X86_64>(start), by_frame_pointer, "other code");
+    for code in [&[0x48, 0xc7, 0xc0, 15, 0, 0, 0, 0x0f, 0x05][..], &[0xb8, 15, 0, 0, 0, 0x0f, 0x05]] {
+        world.memory.text[0x20..0x20 + code.len()].copy_from_slice(code);
+        let words = [4 | EXACT, 0x20 | EXACT, 0x30 | EXACT, 0x48].map(|offset| TEXT + offset);
+        assert_eq!(world.walk_words::<X86_64>(start), (words.to_vec(), Stop::Root));
+    }
+    world.memory.stack[segments] = 0;
+    assert_eq!(world.walk::<X86_64>(start), by_frame_pointer, "no registers");
+}
+
 #[test]
 fn code_without_a_table_is_left_by_its_frame_pointer() {
     let rows = [(0, fp(16, -16)), (0x40, Rule::END), (0x60, Rule::NONE)];
