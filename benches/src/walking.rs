@@ -19,7 +19,7 @@ const CONTEXT_BYTES: u64 = 512;
 /// The interrupted registers out of a handler's context.
 pub fn interrupted(context: u64) -> Option<Registers> {
     // SAFETY: the kernel's context is larger than CONTEXT_BYTES.
-    let mut memory = unsafe { OwnStack::of_context(context, CONTEXT_BYTES) };
+    let mut memory = unsafe { OwnStack::of_context(context, CONTEXT_BYTES, &mut []) };
     Registers::from_context::<Native, _>(&mut memory, context)
 }
 
@@ -90,7 +90,7 @@ impl Timed {
         let Some(rules) = (unsafe { published::current() }) else { return };
         let Some(start) = interrupted(context) else { return };
         // SAFETY: the kernel's context is larger than CONTEXT_BYTES.
-        let mut memory = unsafe { OwnStack::of_context(context, CONTEXT_BYTES) };
+        let mut memory = unsafe { OwnStack::of_context(context, CONTEXT_BYTES, &mut []) };
         // SAFETY: the caller vouches for the range; the interrupted thread stands on it.
         unsafe { memory.set_stack(start.sp, low, high) };
         let mut frames = Frames::new(&self.frames);

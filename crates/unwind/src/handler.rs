@@ -81,8 +81,10 @@ pub unsafe extern "C" fn on_signal(signal: c_int, info: *mut TimerSignal, contex
 unsafe fn answer(ticket: Ticket, context: u64) {
     let started = arch::ticks();
     let Some(slot) = ticket.slot() else { return };
+    // SAFETY: the slot is marked as being written, by this handler.
+    let window = unsafe { slot.window() };
     // SAFETY: the context holds at least CONTEXT_BYTES (the kernel's frame is larger).
-    let mut memory = unsafe { OwnStack::of_context(context, CONTEXT_BYTES) };
+    let mut memory = unsafe { OwnStack::of_context(context, CONTEXT_BYTES, window) };
     let mut total = 0;
     let mut stop = Stop::NotReady;
     // SAFETY: the slot is marked as being written.

@@ -99,23 +99,24 @@ pub fn guarded_copy_or_file(address: u64, buffer: &mut [u8], memory_file: i32) -
 
 /// The stack of the thread that reads, from its own signal handler.
 #[derive(Debug)]
-pub struct OwnStack {
+pub struct OwnStack<'a> {
     stack: Plain<'static>,
     context: Plain<'static>,
-    /// The thread's id, once it was needed.
-    tid: Option<i32>,
+    /// Any other memory: another stack that the thread has, most of all.
+    other: OtherStack<'a>,
 }
 
-impl OwnStack {
-    /// A `ucontext` at `context`, of `length` bytes, and no stack yet.
+impl<'a> OwnStack<'a> {
+    /// A `ucontext` at `context`, of `length` bytes, and no stack yet. Other memory is read through
+    /// `window`, as by [`OtherStack`].
     ///
     /// # Safety
     /// Those bytes can be read.
     #[inline(always)]
-    pub unsafe fn of_context(context: u64, length: u64) -> OwnStack {
+    pub unsafe fn of_context(context: u64, length: u64, window: &'a mut [u8]) -> OwnStack<'a> {
         // SAFETY: says the caller.
         let context = unsafe { Plain::new(context, context.saturating_add(length)) };
-        OwnStack { stack: Plain::NOTHING, context, tid: None }
+        OwnStack { stack: Plain::NOTHING, context, other: OtherStack::new(window, -1) }
     }
 
     /// `low..high` is the mapping of the thread's stack as far as is known; empty
@@ -137,30 +138,24 @@ impl OwnStack {
 
     #[cold]
     #[inline(never)]
-    fn guarded_word(&mut self, address: u64) -> Option<u64> {
-        let mut bytes = [0; 8];
-        self.guarded_code(address, &mut bytes).then(|| u64::from_ne_bytes(bytes))
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn guarded_code(&mut self, address: u64, buffer: &mut [u8]) -> bool {
-        let tid = *self.tid.get_or_insert_with(system_call::thread_id);
-        system_call::process_vm_readv(tid, address, buffer) == Ok(buffer.len())
+    fn other_word(&mut self, address: u64) -> Option<u64> {
+        self.other.word(address)
     }
 }
 
-impl Memory for OwnStack {
+impl Memory for OwnStack<'_> {
     #[inline(always)]
     fn word(&mut self, address: u64) -> Option<u64> {
         match self.stack.word(address).or_else(|| self.context.word(address)) {
             Some(word) => Some(word),
-            None => self.guarded_word(address),
+            None => self.other_word(address),
         }
     }
 
+    #[cold]
+    #[inline(never)]
     fn code(&mut self, address: u64, buffer: &mut [u8]) -> bool {
-        self.guarded_code(address, buffer)
+        self.other.code(address, buffer)
     }
 
     #[inline(always)]
@@ -169,8 +164,9 @@ impl Memory for OwnStack {
     }
 }
 
-/// The stack of another thread, blocked in a system call: copied piece by piece through the kernel.
-/// The caller has to find out whether the thread stayed blocked meanwhile.
+/// A stack that is copied piece by piece through the kernel: that of another thread, blocked in a
+/// system call, or one that this thread is not on. The caller has to find out whether another
+/// thread stayed blocked meanwhile.
 #[derive(Debug)]
 pub struct OtherStack<'a> {
     window: &'a mut [u8],
@@ -230,7 +226,7 @@ mod tests {
         assert_eq!(stack.word(8), None);
         assert_eq!(stack.word(u64::MAX - 7), None);
         // SAFETY: the stack range is empty and so is the context.
-        let mut own = unsafe { OwnStack::of_context(0, 0) };
+        let mut own = unsafe { OwnStack::of_context(0, 0, &mut []) };
         assert_eq!(own.word(8), None);
         assert!(!own.code(8, &mut [0; 4]));
     }
@@ -240,10 +236,13 @@ mod tests {
         set_own_process();
         let data: [u64; 100] = core::array::from_fn(|i| i as u64 * 3);
         let base = data.as_ptr() as u64;
-        let mut buffer = [0; 200];
+        let (mut buffer, mut another) = ([0; 200], [0; 200]);
         let mut stack = OtherStack::new(&mut buffer, -1);
+        // SAFETY: the stack range is empty and so is the context.
+        let mut own = unsafe { OwnStack::of_context(0, 0, &mut another) };
         for i in (0..100).chain([50, 3, 99]) {
             assert_eq!(stack.word(base + 8 * i), Some(i * 3));
+            assert_eq!(own.word(base + 8 * i), Some(i * 3));
         }
     }
 

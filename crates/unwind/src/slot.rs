@@ -37,6 +37,9 @@ pub const CHUNKS: usize = 128;
 /// Slots there can be: timers there can be at the same time.
 pub const SLOTS: usize = CHUNK * CHUNKS;
 
+/// Bytes of another stack that are read at once: some ten frames.
+const WINDOW: usize = 2048;
+
 /// Request and answer of one sample.
 #[derive(Debug)]
 #[repr(C)]
@@ -77,10 +80,11 @@ pub struct Slot {
     pub frames: Storage,
     /// The handler's own, between [`begin`] and [`end`].
     workspace: UnsafeCell<Workspace>,
+    window: UnsafeCell<[u8; WINDOW]>,
 }
 
-// SAFETY: all else are atomics; the workspace is reached through `Slot::workspace` only, whose
-// caller is alone.
+// SAFETY: all else are atomics; the two are reached through `Slot::workspace` and `Slot::window`
+// only, whose caller is alone.
 unsafe impl Sync for Slot {}
 
 impl Slot {
@@ -94,6 +98,17 @@ impl Slot {
     pub unsafe fn workspace(&self) -> &mut Workspace {
         // SAFETY: one handler at a time marks a slot, and it is the caller.
         unsafe { &mut *self.workspace.get() }
+    }
+
+    /// Room for pieces of stacks that the thread is not on.
+    ///
+    /// # Safety
+    /// As [`Slot::workspace`].
+    #[inline(always)]
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn window(&self) -> &mut [u8] {
+        // SAFETY: one handler at a time marks a slot, and it is the caller.
+        unsafe { &mut *self.window.get() }
     }
 
     /// Sampler: sets the thread, and the kernel's number of the timer whose signals are for it. To
@@ -175,7 +190,7 @@ impl Ticket {
             return None;
         }
         // SAFETY: `add_chunk`'s caller gave CHUNK slots of zeroed memory for ever; all fields are
-        // atomics, but for the workspace, for which zeroes are good.
+        // atomics, but for the workspace and the window, for which zeroes are good.
         Some(unsafe { &*chunk.add(index % CHUNK) })
     }
 }

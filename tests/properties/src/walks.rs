@@ -69,20 +69,22 @@ pub fn own(bytes: &[u8]) {
     memory::set_process(unsafe { libc::getpid() });
     let (low, high) = mapped.stack();
     let context = mapped.context();
-    let memory = || {
+    fn memory(context: u64, (sp, low, high): (u64, u64, u64), window: &mut [u8]) -> OwnStack<'_> {
         // SAFETY: the context is mapped as long as `mapped`, to its very end.
-        let mut memory = unsafe { OwnStack::of_context(context, CONTEXT_BYTES) };
+        let mut memory = unsafe { OwnStack::of_context(context, CONTEXT_BYTES, window) };
         // SAFETY: so is the stack.
-        unsafe { memory.set_stack(start.sp, low, high) };
+        unsafe { memory.set_stack(sp, low, high) };
         memory
-    };
+    }
     let plain = walked(&world, |rules, frames| {
-        let mut memory = memory();
+        let mut window = [0; 512];
+        let mut memory = memory(context, (start.sp, low, high), &mut window);
         let start = Registers::from_context::<Native, _>(&mut memory, context).unwrap();
         walk::<Native, _>(rules, &mut memory, start, high, frames, &mut Workspace::new())
     });
     let as_handler = walked(&world, |rules, frames| {
-        let mut memory = memory();
+        let mut window = [0; 512];
+        let mut memory = memory(context, (start.sp, low, high), &mut window);
         ROOM.with_borrow_mut(|room| {
             world::with_signals_blocked(|| {
                 // SAFETY: no signal handler runs: all signals are blocked.

@@ -50,6 +50,6 @@ fn a_signals_value_carries_the_ticket() {
 
 #[test]
 fn a_slot_is_as_small_as_its_frames_allow() {
-    assert!(size_of::<Slot>() <= 8 * 1024 + 128 + size_of::<Workspace>());
+    assert!(size_of::<Slot>() <= 8 * 1024 + 128 + WINDOW + size_of::<Workspace>());
     assert!(size_of::<Workspace>() <= if cfg!(debug_assertions) { 51 * 1024 } else { 27 * 1024 });
 }

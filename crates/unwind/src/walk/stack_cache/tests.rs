@@ -41,7 +41,7 @@ impl World {
         let low = self.words.as_ptr() as u64;
         let high = low + size_of_val(&*self.words) as u64;
         // SAFETY: there is no context.
-        let mut memory = unsafe { OwnStack::of_context(0, 0) };
+        let mut memory = unsafe { OwnStack::of_context(0, 0, &mut []) };
         // SAFETY: the words are there.
         unsafe { memory.set_stack(low, low, high) };
         let frame = |n: usize| Frame {
