@@ -45,8 +45,11 @@ fn split_dwarf_with_units_of_types_is_read() {
             let directory = directory(&format!("types{compiler}{version}"));
             let program = directory.join("program");
             let (source, out) = (support::source("types.cpp"), program.to_str().unwrap());
-            let files = [source.to_str().unwrap(), "-o", out, "-fdebug-types-section"];
+            let object = directory.join("types.o");
+            let object = object.to_str().unwrap();
+            let files = [source.to_str().unwrap(), "-c", "-o", object, "-fdebug-types-section"];
             run(compiler, &[&SPLIT[..], &files, &[version]].concat());
+            run(compiler, &[object, "-o", out]);
             assert_eq!(depth(&program, outer(&program)), 2, "{compiler} {version}");
         }
     }
