@@ -55,6 +55,26 @@ fn split_dwarf_with_units_of_types_is_read() {
     }
 }
 
+/// Regression: after optimization at link time one file has the units of all sources. All but the
+/// first lost their inlined functions.
+#[test]
+fn split_dwarf_of_several_sources_in_one_file_is_read() {
+    for version in ["-gdwarf-4", "-gdwarf-5"] {
+        let directory = directory(&format!("several{version}"));
+        let path = |name: &str| directory.join(name).to_str().unwrap().to_owned();
+        std::fs::write(path("other.c"), "int before; int other(int n) { return n * before; }").unwrap();
+        let (other, own, both, object) = (path("other.bc"), path("own.bc"), path("both.bc"), path("both.o"));
+        for (source, out) in [(path("other.c"), &other), (support::source(C).display().to_string(), &own)] {
+            run("clang", &[&SPLIT[..], &[version, "-emit-llvm", "-c", &source, "-o", out]].concat());
+        }
+        run("llvm-link", &[&other, &own, "-o", &both]);
+        run("clang", &["-gsplit-dwarf", "-c", &both, "-o", &object]);
+        run("clang", &[&object, "-o", &path("program")]);
+        assert_eq!(files_with_ending(&directory, "dwo").len(), 1);
+        assert_eq!(depth(&directory.join("program"), outer(&directory.join("program"))), 3, "{version}");
+    }
+}
+
 #[test]
 fn split_dwarf_is_read_from_a_package() {
     for (compiler, version, packer) in [("gcc", "-gdwarf-4", "dwp"), ("clang", "-gdwarf-5", "llvm-dwp")] {

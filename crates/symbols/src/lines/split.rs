@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::pages::{Counter, PagedReader, Residence};
 use crate::separate::real_path;
 use gimli::{Dwarf, DwarfPackage, DwoId, Reader, SectionId, Unit, UnitType};
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,6 +32,8 @@ pub(super) struct Split {
     /// Files beside which a `.dwp` may lie: the object and its debug file.
     files: Vec<PathBuf>,
     package: OnceCell<Option<DwarfPackage<PagedReader>>>,
+    /// The `.dwo` file that was read last. After optimization at link time it has all units.
+    last: RefCell<Option<Arc<Dwarf<PagedReader>>>>,
     max_bytes: u64,
     max_memory: u64,
     held: Counter,
@@ -41,8 +43,8 @@ pub(super) struct Split {
 impl Split {
     /// Nothing is opened yet.
     pub(super) fn new(files: Vec<PathBuf>, max_bytes: u64, max_memory: u64, held: Counter) -> Split {
-        let (package, refused) = <_>::default();
-        Split { files, package, max_bytes, max_memory, held, refused }
+        let (package, last, refused) = <_>::default();
+        Split { files, package, last, max_bytes, max_memory, held, refused }
     }
 
     /// Files that were found and are not the right ones, since the last call.
@@ -50,9 +52,10 @@ impl Split {
         self.refused.take()
     }
 
-    /// Gives back what packages have in memory.
+    /// Gives back what files of split DWARF have in memory.
     pub(super) fn shrink(&mut self) {
         self.package.take();
+        self.last.take();
     }
 
     /// What a unit has left to another file; `None` if it has left nothing, or there is no such
@@ -69,7 +72,11 @@ impl Split {
         });
         let packed = package.as_ref().and_then(|package| package.find_cu(wanted.id, parent).ok()?);
         let packed = packed.and_then(|dwarf| Some((unit_of(&dwarf, wanted.id)?, Arc::new(dwarf))));
-        packed.or_else(|| self.open_object(&wanted))
+        let last = || {
+            let dwarf = self.last.borrow().clone()?;
+            Some((unit_of(&dwarf, wanted.id)?, dwarf))
+        };
+        packed.or_else(last).or_else(|| self.open_object(&wanted))
     }
 
     fn open_package(&self, file: &Path) -> Option<DwarfPackage<PagedReader>> {
@@ -87,14 +94,16 @@ impl Split {
         let places = [wanted.path.clone()].into_iter().chain(beside);
         let mut places: Vec<_> = places.filter(|place| place.is_absolute()).collect();
         places.dedup();
-        places.into_iter().find_map(|place| {
+        let found = places.into_iter().find_map(|place| {
             let file = ElfFile::open(&place, self.max_bytes).ok()?;
             let found = self.of_object(&file, wanted);
             if found.is_none() {
                 self.refused.set(self.refused.get() + 1);
             }
             found
-        })
+        });
+        *self.last.borrow_mut() = found.as_ref().map(|(_, dwarf)| Arc::clone(dwarf));
+        found
     }
 
     fn of_object(&self, file: &ElfFile, wanted: &Wanted) -> Option<SplitUnit> {
@@ -143,14 +152,18 @@ fn is_read(id: SectionId) -> bool {
     matches!(id, DebugAbbrev | DebugRngLists | DebugStr | DebugStrOffsets)
 }
 
-/// The unit with an id, which may stand behind units of types.
+/// The unit with an id, which may stand behind others.
 fn unit_of(dwarf: &Dwarf<PagedReader>, id: DwoId) -> Option<Unit<PagedReader>> {
     let mut headers = dwarf.units();
     while let Some(header) = headers.next().ok()? {
-        match header.type_() {
-            UnitType::SplitType { .. } => {}
-            UnitType::SplitCompilation(other) if other != id => {}
-            _ => return parse::unit(dwarf, header).ok().filter(|unit| unit.dwo_id == Some(id)),
+        let may_be_it = match header.type_() {
+            UnitType::SplitType { .. } => false,
+            UnitType::SplitCompilation(other) => other == id,
+            // DWARF 4 has the id in the unit's first entry.
+            _ => true,
+        };
+        if may_be_it && let Some(unit) = parse::unit(dwarf, header).ok().filter(|it| it.dwo_id == Some(id)) {
+            return Some(unit);
         }
     }
     None
