@@ -18,6 +18,7 @@ use image::Image;
 use object::LittleEndian as LE;
 use object::elf::{self, FileHeader64, ProgramHeader64, SectionHeader64};
 use object::pod;
+use std::borrow::Cow;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -107,7 +108,7 @@ impl ElfFile {
             string_at(rest.get(..=MAX_NAME_BYTES).unwrap_or(rest), 0)
         };
         let section = |header: &SectionHeader64<LE>| Section {
-            name: name(header).unwrap_or_default().to_owned(),
+            name: name(header).unwrap_or_default().into_owned(),
             kind: header.sh_type.get(LE),
             flags: header.sh_flags.get(LE),
             address: header.sh_addr.get(LE),
@@ -292,11 +293,11 @@ impl ElfFile {
     }
 }
 
-/// The NUL-terminated string at an offset of a string table.
-pub(crate) fn string_at(strings: &[u8], offset: usize) -> Option<&str> {
+/// The NUL-terminated string at an offset of a string table. Assemblers take names of any bytes.
+pub(crate) fn string_at(strings: &[u8], offset: usize) -> Option<Cow<'_, str>> {
     let rest = strings.get(offset..)?;
     let end = rest.iter().position(|&byte| byte == 0)?;
-    std::str::from_utf8(rest.get(..end)?).ok()
+    Some(String::from_utf8_lossy(rest.get(..end)?))
 }
 
 #[cfg(test)]

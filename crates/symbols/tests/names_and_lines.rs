@@ -365,6 +365,18 @@ fn functions_of_a_stripped_file_are_told_apart_by_where_they_begin() {
     assert_eq!(&*resolve_all(&key(&library), (outer, 1))[0][0].name, "outer");
 }
 
+/// Regression: assemblers take names of any bytes, and those that are not UTF-8 were left out.
+#[test]
+fn a_name_that_is_not_utf_8_is_shown_as_far_as_it_is() {
+    let program = compile(&directory("not_utf_8"), C, &["-O2"]);
+    let hidden = function(&program, |name| name == "hidden");
+    let mut bytes = std::fs::read(&program).unwrap();
+    let at = bytes.windows(8).position(|it| it == b"\0hidden\0").unwrap();
+    bytes[at + 4] = 0xe9;
+    std::fs::write(&program, bytes).unwrap();
+    assert_eq!(&*resolve_all(&key(&program), hidden)[0][0].name, "hid\u{fffd}en");
+}
+
 #[test]
 fn plt_stubs_have_the_names_of_their_functions() {
     if !cfg!(target_arch = "x86_64") {

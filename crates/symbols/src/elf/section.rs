@@ -6,7 +6,7 @@ use object::elf;
 /// One section header.
 #[derive(Clone, Debug)]
 pub struct Section {
-    /// Its name, if it is UTF-8 and of a usual length.
+    /// Its name, if it is of a usual length.
     pub name: String,
     /// `SHT_*`.
     pub kind: u32,

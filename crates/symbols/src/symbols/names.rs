@@ -50,7 +50,7 @@ impl SymbolNames {
     /// The name at an offset of a string table; `None`: there is none, or no room.
     pub(super) fn add(&mut self, strings: &Strings, offset: u32) -> Option<Name> {
         match strings {
-            Strings::Read(bytes) => self.keep(without_version(string_at(bytes, offset as usize)?)),
+            Strings::Read(bytes) => self.keep(without_version(&string_at(bytes, offset as usize)?)),
             Strings::InFile(_) if offset == 0 => None,
             Strings::InFile(source) => Some(Name { source: *source, start: offset }),
         }
@@ -67,7 +67,7 @@ impl SymbolNames {
     /// The name; empty where the file says nothing any more.
     pub(super) fn text(&self, name: Name) -> Cow<'_, str> {
         let Some(number) = (name.source as usize).checked_sub(1) else {
-            return Cow::Borrowed(string_at(self.kept.as_bytes(), name.start as usize).unwrap_or_default());
+            return string_at(self.kept.as_bytes(), name.start as usize).unwrap_or_default();
         };
         let read = self.in_files.get(number).and_then(|(file, section)| read(file, section, name.start));
         Cow::Owned(read.unwrap_or_default())
@@ -99,7 +99,7 @@ fn read(file: &ElfFile, section: &Section, start: u32) -> Option<String> {
         name.resize(old + part, 0);
         file.read_exact(section.offset.checked_add(at)?, name.get_mut(old..)?).ok()?;
         if let Some(text) = string_at(&name, 0) {
-            return Some(without_version(text).to_owned());
+            return Some(without_version(&text).to_owned());
         }
         if part == 0 || name.len() >= MAX_NAME_BYTES {
             return None;
