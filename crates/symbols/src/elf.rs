@@ -6,6 +6,7 @@ mod compression;
 mod image;
 mod notes;
 mod section;
+mod segments;
 mod xz;
 
 pub use notes::build_id_of_notes;
@@ -38,6 +39,7 @@ pub struct ElfFile {
     image: Arc<Image>,
     machine: u16,
     sections: Arc<[Section]>,
+    has_section_headers: bool,
     build_id: Option<Vec<u8>>,
 }
 
@@ -65,20 +67,25 @@ impl ElfFile {
         let mut file = ElfFile {
             machine: header.e_machine.get(LE),
             sections: Arc::default(),
+            has_section_headers: true,
             build_id: None,
             image: Arc::new(image),
         };
-        // Without section headers there is still the build id.
-        file.sections = file.read_sections(header).unwrap_or_default();
+        let mut sections = file.read_sections(header).unwrap_or_default();
+        if sections.is_empty() {
+            file.has_section_headers = false;
+            sections = segments::sections(&file.image, &file.segments(header).unwrap_or_default());
+        }
+        file.sections = sections.into();
         file.build_id = file.find_build_id(header);
         Ok(file)
     }
 
-    fn read_sections(&self, header: &FileHeader64<LE>) -> Result<Arc<[Section]>, Error> {
+    fn read_sections(&self, header: &FileHeader64<LE>) -> Result<Vec<Section>, Error> {
         let start = header.e_shoff.get(LE);
         let size = size_of::<SectionHeader64<LE>>() as u64;
         if start == 0 || u64::from(header.e_shentsize.get(LE)) != size {
-            return Ok(Arc::default());
+            return Ok(Vec::new());
         }
         let malformed = |()| Error::Malformed("section headers");
         let first = self.image.read(start, size, size)?;
@@ -215,6 +222,15 @@ impl ElfFile {
     /// The first section of a name.
     pub fn section(&self, name: &str) -> Option<&Section> {
         self.sections.iter().find(|section| section.name == name)
+    }
+
+    /// The code at an address, of a symbol that names its section by that number.
+    #[inline(never)]
+    pub(crate) fn code_of_symbol(&self, section: u16, address: u64) -> Option<&Section> {
+        let number = usize::from(section);
+        let all = if self.has_section_headers { number..number + 1 } else { 0..self.sections.len() };
+        let sections = self.sections.get(all).filter(|_| section != 0)?;
+        sections.iter().find(|it| it.is_executable() && it.contains(address))
     }
 
     /// The bytes of a section, decompressed (zlib), if they are at most `limit`.

@@ -363,6 +363,18 @@ fn functions_of_a_stripped_file_are_told_apart_by_where_they_begin() {
         assert_eq!((&symbol.mangled, symbol.line), (&None, None));
     }
     assert_eq!(&*resolve_all(&key(&library), (outer, 1))[0][0].name, "outer");
+    // Regression: without section headers (sstrip, llvm-strip --strip-sections) they had no names.
+    let whole = key(&library);
+    let mut bytes = std::fs::read(&library).unwrap();
+    bytes[0x28..0x30].fill(0);
+    bytes[0x3c..0x40].fill(0);
+    std::fs::write(&library, bytes).unwrap();
+    let names = |(start, size): (u64, u64)| {
+        let answers = resolve_all(&ObjectKey::at(&whole.path, &whole.build_id), (start, size));
+        answers.iter().map(|answer| answer[0].name.to_string()).collect::<Vec<_>>()
+    };
+    assert!(names((hidden, size)).iter().all(|name| *name == format!("inlines-c+{hidden:#x}")));
+    assert_eq!(names((outer, 1)), ["outer"]);
 }
 
 /// Regression: assemblers take names of any bytes, and those that are not UTF-8 were left out.

@@ -105,11 +105,8 @@ impl SymbolTable {
             elf::STT_NOTYPE => true,
             _ => return None,
         };
-        let code = file.sections().get(usize::from(symbol.st_shndx.get(LE)))?;
         let start = symbol.st_value.get(LE);
-        if !code.is_executable() || !code.contains(start) {
-            return None;
-        }
+        let code = file.code_of_symbol(symbol.st_shndx.get(LE), start)?;
         let name = self.names.add(strings, symbol.st_name.get(LE))?;
         if is_untyped && is_mapping_symbol(&self.names.text(name)) {
             return None;
