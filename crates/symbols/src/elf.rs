@@ -54,6 +54,12 @@ impl ElfFile {
         ElfFile::parse(Image::Memory(bytes))
     }
 
+    /// What the loader has mapped of a file in this process, by what it has added to the addresses
+    /// in the file: no symbols of local functions, no debug information.
+    pub fn from_loaded(bias: u64) -> Result<ElfFile, Error> {
+        ElfFile::parse(Image::Loaded(bias))
+    }
+
     fn parse(image: Image) -> Result<ElfFile, Error> {
         let bytes = image.read(0, size_of::<FileHeader64<LE>>() as u64, MAX_SMALL_BYTES)?;
         let (header, _) =
@@ -84,7 +90,7 @@ impl ElfFile {
     fn read_sections(&self, header: &FileHeader64<LE>) -> Result<Vec<Section>, Error> {
         let start = header.e_shoff.get(LE);
         let size = size_of::<SectionHeader64<LE>>() as u64;
-        if start == 0 || u64::from(header.e_shentsize.get(LE)) != size {
+        if start == 0 || self.image.bias() != 0 || u64::from(header.e_shentsize.get(LE)) != size {
             return Ok(Vec::new());
         }
         let malformed = |()| Error::Malformed("section headers");
@@ -181,8 +187,8 @@ impl ElfFile {
     fn build_id_of_segments(&self, header: &FileHeader64<LE>) -> Option<Vec<u8>> {
         let segments = self.segments(header)?;
         segments.iter().filter(|segment| segment.p_type.get(LE) == elf::PT_NOTE).find_map(|segment| {
-            let notes = self.image.read(segment.p_offset.get(LE), segment.p_filesz.get(LE), MAX_SMALL_BYTES);
-            build_id_of_notes(&notes.ok()?)
+            let size = segment.p_filesz.get(LE);
+            build_id_of_notes(&self.image.read(self.image.offset_of(segment), size, MAX_SMALL_BYTES).ok()?)
         })
     }
 
@@ -200,7 +206,7 @@ impl ElfFile {
     pub(crate) fn path(&self) -> Option<&Path> {
         match &*self.image {
             Image::File { path, .. } => Some(path),
-            Image::Memory(_) => None,
+            Image::Memory(_) | Image::Loaded(_) => None,
         }
     }
 

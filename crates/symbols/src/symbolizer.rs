@@ -11,6 +11,8 @@ mod names;
 mod object;
 
 use crate::demangle::{Names, SwiftDemangler};
+use crate::elf::ElfFile;
+use crate::error::Error;
 use crate::identity::FileIdentity;
 use crate::{separate, symbols};
 use names::StringInterner;
@@ -68,6 +70,10 @@ pub struct ObjectKey {
     pub file: Option<FileIdentity>,
     /// The whole ELF image, for objects that have no file (the vdso).
     pub image: Option<Arc<[u8]>>,
+    /// What was added to its addresses where this process has loaded it. Of an object with a build
+    /// id the memory is read where there is no file any more: only the superuser may follow the
+    /// kernel's links. Not compared.
+    pub loaded: Option<u64>,
 }
 
 impl ObjectKey {
@@ -79,18 +85,25 @@ impl ObjectKey {
             build_id: build_id.into(),
             file: None,
             image: None,
+            loaded: None,
         }
+    }
+
+    fn open(&self, max_bytes: u64) -> Result<ElfFile, Error> {
+        if let Some(image) = &self.image {
+            return ElfFile::from_memory(image.clone());
+        }
+        let places = self.links.iter().map(|link| Path::new(&**link)).chain([Path::new(&*self.path)]);
+        separate::open_loaded(places, &self.build_id, self.file.as_ref(), max_bytes).or_else(|error| {
+            let loaded = self.loaded.and_then(|bias| ElfFile::from_loaded(bias).ok());
+            loaded.filter(|it| it.build_id() == Some(&*self.build_id)).ok_or(error)
+        })
     }
 }
 
 /// The address, in its own numbering, of what an object calls `name`.
 pub fn address_of(key: &ObjectKey, name: &str) -> Option<u64> {
-    let places = key.links.iter().map(|link| Path::new(&**link)).chain([Path::new(&*key.path)]);
-    let max_bytes = Budget::default().file_bytes;
-    let file = match &key.image {
-        Some(_) => return None,
-        None => separate::open_loaded(places, &key.build_id, key.file.as_ref(), max_bytes).ok()?,
-    };
+    let file = key.open(Budget::default().file_bytes).ok()?;
     let [address] = symbols::addresses_of(&file, [name]);
     address
 }

@@ -53,7 +53,7 @@ impl LoadedObject {
         let unwind_info = sections.map(|it| Arc::new(without_table(it)));
         let key = match image {
             Some(_) => ObjectKey { image, ..ObjectKey::at(path, &build_id) },
-            None => origin.key(&build_id),
+            None => ObjectKey { loaded: Some(object.bias), ..origin.key(&build_id) },
         };
         let module = Module {
             path: path.to_owned(),

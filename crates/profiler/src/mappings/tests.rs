@@ -1,4 +1,5 @@
 use super::*;
+use swipr_symbols::symbolizer::ObjectKey;
 use swipr_unwind::sections::Room;
 
 #[test]
@@ -142,6 +143,42 @@ fn parts_of_a_file_that_are_mapped_by_themselves_have_the_names_of_the_file() {
         // SAFETY: the mapping is ours, and nothing refers to it any more.
         unsafe { libc::munmap(low, bytes) };
     }
+}
+
+/// Regression: only the superuser may follow the kernel's links to deleted files. In services that
+/// ran while their libraries were upgraded, these had no names.
+#[test]
+fn a_deleted_library_has_the_names_of_its_exported_functions() {
+    use std::os::unix::ffi::OsStrExt;
+    use swipr_symbols::symbolizer::{Budget, Lookup, Symbolizer};
+    swipr_unwind::memory::set_process(swipr_os::process::pid() as i32);
+    let library = std::env::temp_dir().join(format!("swipr-deleted-{}.so", std::process::id()));
+    let source = library.with_extension("c");
+    std::fs::write(&source, "int exported(int n) { return n + 1; }").unwrap();
+    let flags = ["-shared", "-fPIC", "-s", "-Wl,--build-id", "-o"];
+    let status = std::process::Command::new("gcc").args(flags).arg(&library).arg(&source).status();
+    assert!(status.unwrap().success());
+    let path = std::ffi::CString::new(library.as_os_str().as_bytes()).unwrap();
+    // SAFETY: the library has no constructors.
+    let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
+    // SAFETY: the handle is open.
+    let function = unsafe { libc::dlsym(handle, c"exported".as_ptr()) } as u64;
+    assert_ne!(function, 0);
+    for file in [&library, &source] {
+        std::fs::remove_file(file).unwrap();
+    }
+    let mut tables = Tables::new(-1);
+    let found = (0..1000).find_map(|_| {
+        tables.refresh();
+        tables.mappings().find(function)?.symbols.clone()
+    });
+    let symbols = found.unwrap();
+    let key = ObjectKey { links: [].into(), ..symbols.key.clone() };
+    let look_up = || Symbolizer::new(Budget::default()).resolve(&key, function - symbols.bias, Lookup::Pc);
+    assert_eq!(look_up().iter().map(|symbol| &*symbol.name).collect::<Vec<_>>(), ["exported"]);
+    // SAFETY: the handle is open, and nothing of the library is used any more.
+    assert_eq!(unsafe { libc::dlclose(handle) }, 0);
+    assert!(look_up().is_empty());
 }
 
 /// Regression: of a stack that had grown each word was read by a system call of its own, 8 ms a

@@ -1,11 +1,15 @@
 //! Where the bytes of an ELF file come from: a regular file by positioned reads,
-//! or memory. Never a mapping: a mapped file that is truncated kills its reader.
+//! a copy of memory, or what the loader has mapped of a file, read by the kernel. Never a mapping
+//! itself: a mapped file that is truncated kills its reader.
 
 use crate::error::Error;
+use object::LittleEndian as LE;
+use object::elf::ProgramHeader64;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use swipr_unwind::memory::guarded_copy;
 
 /// A source of bytes with a size that was taken once.
 #[derive(Debug)]
@@ -21,6 +25,9 @@ pub(crate) enum Image {
     },
     /// A copy of memory.
     Memory(Arc<[u8]>),
+    /// What the loader has mapped, at so many bytes behind the addresses in the file, which count
+    /// here as offsets. It may be gone by now, or be another object's.
+    Loaded(u64),
 }
 
 impl Image {
@@ -49,7 +56,18 @@ impl Image {
         match self {
             Image::File { size, .. } => *size,
             Image::Memory(bytes) => bytes.len() as u64,
+            Image::Loaded(_) => u64::MAX,
         }
+    }
+
+    /// What was added to the addresses in the file; 0 where it is not loaded.
+    pub(crate) fn bias(&self) -> u64 {
+        if let Image::Loaded(bias) = self { *bias } else { 0 }
+    }
+
+    /// Where a segment is in it.
+    pub(crate) fn offset_of(&self, segment: &ProgramHeader64<LE>) -> u64 {
+        if self.bias() == 0 { segment.p_offset.get(LE) } else { segment.p_vaddr.get(LE) }
     }
 
     /// Copies `length` bytes, if that is at most `limit` and inside of the image.
@@ -69,17 +87,17 @@ impl Image {
 
     /// Fills the buffer from `offset` on.
     pub(crate) fn read_exact(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Error> {
-        match self {
+        let is_read = match self {
             Image::File { file, path, .. } => {
-                file.read_exact_at(buffer, offset).map_err(|error| Error::io(path, error))
+                return file.read_exact_at(buffer, offset).map_err(|error| Error::io(path, error));
             }
             Image::Memory(bytes) => {
                 let start = usize::try_from(offset).ok();
                 let part = start.and_then(|start| bytes.get(start..start.checked_add(buffer.len())?));
-                buffer
-                    .copy_from_slice(part.ok_or(Error::Malformed("ELF image: a part lies behind its end"))?);
-                Ok(())
+                part.map(|part| buffer.copy_from_slice(part)).is_some()
             }
-        }
+            Image::Loaded(bias) => guarded_copy(bias.wrapping_add(offset), buffer) == buffer.len(),
+        };
+        if is_read { Ok(()) } else { Err(Error::Malformed("ELF image: a part lies behind its end")) }
     }
 }

@@ -40,10 +40,14 @@ impl SegmentSections<'_> {
 
     fn add_symbols(&mut self) -> Option<()> {
         let dynamic = self.segment(elf::PT_DYNAMIC)?;
-        let (start, size) = (dynamic.p_offset.get(LE), dynamic.p_filesz.get(LE));
-        let bytes = self.image.read(start, size, MAX_DYNAMIC_BYTES).ok()?;
+        let (image, size) = (self.image, dynamic.p_filesz.get(LE));
+        let bytes = image.read(image.offset_of(dynamic), size, MAX_DYNAMIC_BYTES).ok()?;
         let entries = pod::slice_from_all_bytes::<Dyn64<LE>>(&bytes).ok()?;
-        let value = |tag| Some(entries.iter().find(|it| it.d_tag.get(LE) == tag)?.d_val.get(LE));
+        let value = |tag| {
+            let value = entries.iter().find(|it| it.d_tag.get(LE) == tag)?.d_val.get(LE);
+            // glibc's loader writes over the section with the addresses in the process, musl's not.
+            Some(value.checked_sub(image.bias()).unwrap_or(value))
+        };
         let (strings, symbols) = (value(elf::DT_STRTAB)?, value(elf::DT_SYMTAB)?);
         let strings_end = strings.saturating_add(value(elf::DT_STRSZ)?);
         // Nothing says how many symbols there are. Linkers put one of these tables behind them.
@@ -57,7 +61,7 @@ impl SegmentSections<'_> {
     fn add_eh_frame(&mut self) -> Option<()> {
         let header = self.segment(elf::PT_GNU_EH_FRAME)?;
         let mut bytes = [0; 8];
-        self.image.read_exact(header.p_offset.get(LE), &mut bytes).ok()?;
+        self.image.read_exact(self.image.offset_of(header), &mut bytes).ok()?;
         // Four bytes that count from themselves, as all linkers write it.
         let [1, 0x1b, _, _, a, b, c, d] = bytes else { return None };
         let start = header.p_vaddr.get(LE).wrapping_add(4);
@@ -78,7 +82,7 @@ impl SegmentSections<'_> {
             kind,
             flags: flags.into(),
             address: addresses.start,
-            offset: segment.p_offset.get(LE).checked_add(before)?,
+            offset: self.image.offset_of(segment).checked_add(before)?,
             size: (addresses.end - addresses.start).min(segment.p_filesz.get(LE) - before),
             link: 0,
             entry_size: 0,

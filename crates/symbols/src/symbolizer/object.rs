@@ -7,7 +7,7 @@ use crate::demangle::is_mangled;
 use crate::elf::ElfFile;
 use crate::error::Error;
 use crate::lines::{Files, LineFrame, Lines};
-use crate::separate::{self, Finder};
+use crate::separate::Finder;
 use crate::symbols::{FoundSymbol, SymbolTable, described_functions, function_at};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -59,14 +59,7 @@ impl Object {
     /// Reads what the object's file, and its debug file, have to say.
     pub(super) fn load(key: &ObjectKey, roots: &[PathBuf], budget: &Budget, stats: &mut Stats) -> Object {
         let path = Path::new(&*key.path);
-        let opened = match &key.image {
-            Some(image) => ElfFile::from_memory(image.clone()),
-            None => {
-                let places = key.links.iter().map(|link| Path::new(&**link)).chain([path]);
-                separate::open_loaded(places, &key.build_id, key.file.as_ref(), budget.file_bytes)
-            }
-        };
-        let file = match opened {
+        let file = match key.open(budget.file_bytes) {
             Ok(file) => file,
             Err(error) => {
                 count(&error, stats);
