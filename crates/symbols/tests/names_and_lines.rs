@@ -428,3 +428,20 @@ fn a_return_address_belongs_to_the_call_before_it() {
     let next = symbolizer.resolve(&key(&program), leave + size, Lookup::Pc);
     assert_ne!(next.first().map(|symbol| &*symbol.name), Some("leave"));
 }
+
+/// Regression: makecontext(3) lets a coroutine return to the first byte of __start_context, and the
+/// padding before that has no name.
+#[test]
+fn a_return_address_behind_padding_belongs_to_the_function_that_begins_there() {
+    let library = compile(&directory("return_to_start"), "nested.c", &["-O2", "-shared", "-fPIC"]);
+    let start = |name: &str| function(&library, |it| it == name).0;
+    let mut symbolizer = Symbolizer::new(Budget::default());
+    let mut name_at = |address: u64| {
+        let found = symbolizer.resolve(&key(&library), address, Lookup::ReturnAddress);
+        found.first().map(|symbol| (symbol.name.to_string(), symbol.offset))
+    };
+    assert_eq!(name_at(start("behind_padding")), Some(("behind_padding".into(), 0)));
+    assert_eq!(name_at(start("behind_padding") - 1), None);
+    let inner = (start("inner"), start("behind_inner"));
+    assert_eq!(name_at(inner.1), Some(("inner".into(), inner.1 - inner.0)));
+}

@@ -165,7 +165,13 @@ impl Object {
         }
         let probe = match lookup {
             Lookup::Pc => address,
-            Lookup::ReturnAddress => address.saturating_sub(1),
+            Lookup::ReturnAddress => match address.saturating_sub(1) {
+                // makecontext(3) lets a function return to the start of another.
+                before if self.start_of(before).is_none() && self.start_of(address) == Some(address) => {
+                    address
+                }
+                before => before,
+            },
         };
         let mut frames = Vec::new();
         if let (Dwarf::Open(lines), Detail::Lines) = (&mut self.dwarf, detail) {
@@ -176,6 +182,12 @@ impl Object {
         self.answer_bytes += ANSWER_BYTES + size_of_val(&*symbols);
         self.answers.insert((address, lookup, detail), symbols.clone());
         symbols
+    }
+
+    /// Where the function at an address begins.
+    fn start_of(&self, address: u64) -> Option<u64> {
+        let found = self.symbols.find(address).map(|found| found.start);
+        found.or_else(|| function_at(&self.functions, address).map(|function| function.start))
     }
 
     fn symbols_of(

@@ -1,5 +1,5 @@
 /* Hand-written assembly: a function with many labels in it that have sizes, as
-   interpreters have them, and code behind these. */
+   interpreters have them, and code behind these and behind padding. */
 __asm__(".text\n"
         ".macro function name\n .globl \\name\n .type \\name, %function\n \\name:\n .endm\n"
         ".macro end name\n .size \\name, .-\\name\n .endm\n"
@@ -12,4 +12,6 @@ __asm__(".text\n"
         "end inner\n"
         "behind_inner: nop\n"
         "end outer\n"
-        "behind_outer: nop\n");
+        "function behind_outer\n nop\n end behind_outer\n"
+        ".balign 16\n nop\n .balign 16\n"
+        "function behind_padding\n nop\n end behind_padding\n");
