@@ -165,14 +165,19 @@ fn header(name: &str, pid: u32, mode: Mode, start_ns: u64) -> Header {
     }
 }
 
-/// What one sample stands for in sums of wall-clock time without a count: what the rarest stack
-/// has. There are not too many of them.
+/// What one sample stands for in sums of wall-clock time without a count: what divides all of them,
+/// or is small enough.
 fn of_one_sample(sums: impl Iterator<Item = u64>) -> u64 {
     const MOST: u64 = 1_000_000;
-    let sums = sums
-        .filter(|sum| *sum > 0)
-        .fold((u64::MAX, 0_u64), |(least, total), sum| (least.min(sum), total.saturating_add(sum)));
-    sums.0.max(sums.1 / MOST)
+    let divisor = |mut a: u64, mut b: u64| {
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    let both = |(common, total): (u64, u64), sum| (divisor(common, sum), total.saturating_add(sum));
+    let (common, total) = sums.fold((0, 0), both);
+    common.max(total / MOST).max(1)
 }
 
 /// Samples of one weight that sum to `total`: what does not divide is one sample's.

@@ -32,8 +32,9 @@ const MAX_TABLE: usize = 16 * 1024;
 const MAX_STEPS: usize = 8192;
 /// Blocks that are left for what functions are called.
 const FOR_NAMES: usize = 64;
-/// Bytes of a name that are read at once: its head and most names.
+/// Bytes of a name and of a path that are read at once: the head and most of them.
 const NAME_BYTES: usize = 112;
+const FILE_BYTES: usize = 256;
 /// Frames whose functions are read at once.
 const GROUP: usize = 16;
 /// From this owner on a frame stands for a native call of the evaluator, not for a function.
@@ -197,14 +198,14 @@ impl Walk<'_, '_, '_> {
         if row.code_version != 0 {
             return;
         }
-        for part in [row.code_name, row.code_file] {
+        for (part, bytes) in [(row.code_name, NAME_BYTES), (row.code_file, FILE_BYTES)] {
             let mut texts = [0; GROUP];
             for (at, text) in group.clone().zip(&mut texts) {
                 let code = self.chain.frames().get(at).map(|frame| frame.key);
                 let code = code.filter(|&code| self.chain.met(code).is_none());
                 *text = code.and_then(|code| self.word(code, part).ok()).unwrap_or(0);
             }
-            self.memory.prefetch(texts.into_iter().filter(|&text| text != 0), NAME_BYTES);
+            self.memory.prefetch(texts.into_iter().filter(|&text| text != 0), bytes);
         }
     }
 

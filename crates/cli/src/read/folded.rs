@@ -61,7 +61,7 @@ pub(super) fn read(
         let stack = shape.stack(stack.rsplit(';').map(named_frame).collect(), None);
         // Time of threads that wait is compared with samples of such.
         let (ticks, total) = match is_time {
-            true if waits => ((count / of_one).max(1), count),
+            true if waits => ((count.saturating_add(of_one / 2) / of_one).max(1), count),
             true => (1, count),
             false => (count, count.saturating_mul(INTERVAL_NS)),
         };

@@ -33,6 +33,8 @@ struct Head {
     time_ns: u64,
     weight_ns: u64,
     is_wall: bool,
+    /// A frame stands behind it: there is no stack, or it is none.
+    has_frame: bool,
     /// The event, if it is no clock's.
     counted: Option<String>,
 }
@@ -49,45 +51,13 @@ pub(super) fn read(
         calls: SystemCalls::new(),
         figures: Figures::default(),
         counted: BTreeSet::new(),
+        open: None,
         has_header: false,
         name,
         input,
     };
-    let mut open: Option<(Head, Vec<Frame>)> = None;
-    input.lines(|number, line| {
-        if let Some(comment) = line.strip_prefix('#') {
-            let stats = comment.strip_prefix(" swipr: ").and_then(swipr_formats::read_stats_line);
-            reader.figures.losses = stats.or(reader.figures.losses.take());
-            return Ok(());
-        }
-        // Frames begin with a tab. Blanks may be before a thread's name, too.
-        let next = if line.starts_with('\t') { None } else { head(&line) };
-        if let Some((head, frame)) = next {
-            let mut frames = Vec::new();
-            if !frame.trim().is_empty() {
-                reader.frame(frame.trim(), &mut frames);
-            }
-            return open
-                .replace((head, frames))
-                .map_or(Ok(()), |(head, frames)| reader.sample(head, frames, to));
-        }
-        match &mut open {
-            _ if line.trim().is_empty() => {
-                if let Some((head, frames)) = open.take() {
-                    reader.sample(head, frames, to)?;
-                }
-            }
-            Some((_, frames)) if line.starts_with(['\t', ' ']) => match is_frame(&line) {
-                true => reader.frame(line.trim(), frames),
-                false => set_place(frames, line.trim()),
-            },
-            _ => return Err(format!("line {number}: it is no sample of perf script's")),
-        }
-        Ok(())
-    })?;
-    if let Some((head, frames)) = open {
-        reader.sample(head, frames, to)?;
-    }
+    input.lines(|number, line| reader.line(number, &line, to))?;
+    reader.close(to)?;
     if !reader.has_header {
         return Err("there is no sample in it".to_owned());
     }
@@ -101,12 +71,60 @@ struct Reader<'a> {
     calls: SystemCalls,
     figures: Figures,
     counted: BTreeSet<String>,
+    /// The sample whose lines are being read.
+    open: Option<(Head, Vec<Frame>)>,
     has_header: bool,
     name: &'a str,
     input: &'a Input,
 }
 
 impl Reader<'_> {
+    fn line(
+        &mut self,
+        number: usize,
+        line: &str,
+        to: &mut dyn FnMut(Event) -> Result<(), String>,
+    ) -> Result<(), String> {
+        if let Some(comment) = line.strip_prefix('#') {
+            let stats = comment.strip_prefix(" swipr: ").and_then(swipr_formats::read_stats_line);
+            self.figures.losses = stats.or(self.figures.losses.take());
+            return Ok(());
+        }
+        // Frames begin with a tab. Blanks may be before a thread's name, too.
+        if let Some((mut head, frame)) = head(line).filter(|_| !line.starts_with('\t')) {
+            self.close(to)?;
+            let (mut frames, frame) = (Vec::new(), frame.trim());
+            // Or else it is the text of a tracepoint.
+            if is_frame(frame) || frame.ends_with(')') || !frame.is_empty() && !frame.contains(' ') {
+                self.frame(frame, &mut frames);
+            }
+            head.has_frame = !frames.is_empty();
+            self.open = Some((head, frames)).filter(|_| !line.contains(": PERF_RECORD_"));
+            return Ok(());
+        }
+        if line.trim().is_empty() {
+            return self.close(to);
+        }
+        let Some((mut head, mut frames)) = self.open.take().filter(|_| line.starts_with(['\t', ' '])) else {
+            return Err(format!("line {number}: it is no sample of perf script's"));
+        };
+        match is_frame(line) {
+            true => {
+                if std::mem::take(&mut head.has_frame) {
+                    frames.clear();
+                }
+                self.frame(line.trim(), &mut frames);
+            }
+            false => set_place(&mut frames, line.trim()),
+        }
+        self.open = Some((head, frames));
+        Ok(())
+    }
+
+    fn close(&mut self, to: &mut dyn FnMut(Event) -> Result<(), String>) -> Result<(), String> {
+        self.open.take().map_or(Ok(()), |(head, frames)| self.sample(head, frames, to))
+    }
+
     fn sample(
         &mut self,
         head: Head,
@@ -268,6 +286,8 @@ fn sampled<'a>(before: &str, event: &'a str) -> Option<(Head, &'a str)> {
     let is_event = |word: &str| is_recorders || word.ends_with(':');
     let (weight_ns, event, frame) = match first.parse() {
         Ok(period) if is_event(second) => (period, second, behind),
+        // perf has no event there if only one was recorded.
+        Ok(period) if second.is_empty() || is_address(second) => (period, "", rest),
         _ if is_event(first) => (INTERVAL_NS, first, rest),
         _ => (INTERVAL_NS, "", event),
     };
@@ -278,7 +298,15 @@ fn sampled<'a>(before: &str, event: &'a str) -> Option<(Head, &'a str)> {
     let is_wall = event.starts_with("wall-clock") || is_recorders;
     let is_clock = CLOCKS.contains(&event.split(':').next().unwrap_or_default());
     let counted = event.strip_suffix(':').filter(|_| !is_clock).map(str::to_owned);
-    Some((Head { thread: Thread { tid, name }, pid, time_ns, weight_ns, is_wall, counted }, frame))
+    Some((
+        Head { thread: Thread { tid, name }, pid, time_ns, weight_ns, is_wall, has_frame: false, counted },
+        frame,
+    ))
+}
+
+/// Whether it is too long for a symbol such as `add`.
+fn is_address(word: &str) -> bool {
+    word.len() > SYMBOL_DIGITS && u64::from_str_radix(word, 16).is_ok()
 }
 
 /// The first word, and what is behind it.

@@ -62,7 +62,8 @@ fn samples(
     for sample in &profile.samples {
         let value = |index: Option<usize>| index.and_then(|index| sample.values.get(index)).copied();
         let total = value(weight).map(|value| value.saturating_mul(unit_ns.unwrap_or(1)));
-        let ticks = value(count).or(total.filter(|_| is_wall).map(|total| total / of_one));
+        let ticks =
+            value(count).or(total.filter(|_| is_wall).map(|total| total.saturating_add(of_one / 2) / of_one));
         let ticks = ticks.unwrap_or(1).clamp(1, u64::from(u32::MAX));
         let total = total.unwrap_or(ticks.saturating_mul(header.interval_ns));
         if value(count) == Some(0) && total == 0 {

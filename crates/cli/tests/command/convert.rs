@@ -156,6 +156,11 @@ fn perfs_text_of_few_fields_has_its_functions() {
         assert_eq!(folded(&format!("a 7/7 1.5:      {frame}\n")), "add 1\n", "{frame}");
     }
     assert_eq!(folded("a 7 1.5: \n\t add\n\t main\n\n"), "main;add 1\n");
+    assert_eq!(folded("a 7 1.5:  1001001 5581c2d4e077 add\n"), "add 1\n");
+    for other in ["1001001", "sched:sched_switch: prev_comm=a prev_pid=7", "probe:f: x=1"] {
+        assert_eq!(folded(&format!("a 7 1.5:  {other}\n\t4011 add\n\n")), "add 1\n", "{other}");
+    }
+    assert_eq!(folded("a 7 1.5:  9 cpu-clock: 4011 add\na 7 1.6: PERF_RECORD_EXIT(7)\n"), "add 1\n");
 }
 
 /// Regression: `late=20` became `late=0`, and 0 was printed for formats that have no losses, too.

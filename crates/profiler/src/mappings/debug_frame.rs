@@ -13,8 +13,9 @@ use swipr_unwind::rule::Rule;
 const NAME: &str = ".debug_frame";
 /// Larger sections are not read.
 const MAX_BYTES: u64 = 64 << 20;
-/// Larger debug files are not read: that this is the right one may have to be seen from all of it.
-const MAX_FILE_BYTES: u64 = 128 << 20;
+/// Larger debug files are not read: that this is the right one may have to be seen from all of it,
+/// which takes 2 ms a megabyte.
+const MAX_FILE_BYTES: u64 = 16 << 20;
 /// Nearly every object has this much code without a description: the linker and the C library's
 /// start files put it around the program's own code.
 const USUAL: u64 = 320;
