@@ -40,12 +40,8 @@ pub(super) fn step_fast<A: Arch, M: Memory + ?Sized>(
     rule: Rule,
 ) -> Result<bool, Stop> {
     match cfa(frame, rule) {
-        Some(cfa) if frame.in_stack(cfa) => {
-            step_to_caller::<A, M>(memory, frame, cfa, rule.fp_offset()).map(|()| true)
-        }
-        Some(_) if rule.kind() == Kind::Sp => Err(Stop::OutOfBounds),
-        // By the frame pointer it may be on another stack.
-        _ => Ok(false),
+        Some(cfa) => step_to_caller::<A, M>(memory, frame, cfa, rule.fp_offset()).map(|()| true),
+        None => Ok(false),
     }
 }
 
@@ -69,10 +65,10 @@ pub(super) fn step<A: Arch, M: Memory + ?Sized>(
     scratch: &mut Scratch,
 ) -> Result<(), StepError> {
     let rule = rules.rule(frame.look_up());
-    if step_fast::<A, M>(memory, frame, rule)? {
-        return Ok(());
+    match cfa(frame, rule) {
+        Some(cfa) => Ok(step_to_caller::<A, M>(memory, frame, cfa, rule.fp_offset())?),
+        None => step_rare::<A, M>(rules, memory, frame, rule, known, scratch),
     }
-    step_rare::<A, M>(rules, memory, frame, rule, known, scratch)
 }
 
 /// Steps to the caller by one of the rarer rules. Inlined: the two calls then begin less deep.
@@ -92,21 +88,7 @@ pub(super) fn step_rare<A: Arch, M: Memory + ?Sized>(
     }
 }
 
-/// Steps to the caller of a frame whose CFA is known, if it is on this stack.
-fn step_on_this_stack<A: Arch, M: Memory + ?Sized>(
-    memory: &mut M,
-    frame: &mut Frame,
-    cfa: u64,
-    fp_offset: i64,
-) -> Result<(), StepError> {
-    if !frame.in_stack(cfa) {
-        return Err(Stop::OutOfBounds.into());
-    }
-    Ok(step_to_caller::<A, M>(memory, frame, cfa, fp_offset)?)
-}
-
-/// Steps to the caller of a frame whose CFA is on this stack and that saved registers as compilers
-/// do.
+/// Steps to the caller of a frame whose CFA is known and that saved registers as compilers do.
 #[inline(always)]
 fn step_to_caller<A: Arch, M: Memory + ?Sized>(
     memory: &mut M,
@@ -114,6 +96,9 @@ fn step_to_caller<A: Arch, M: Memory + ?Sized>(
     cfa: u64,
     fp_offset: i64,
 ) -> Result<(), Stop> {
+    if !frame.in_stack(cfa) {
+        return Err(Stop::OutOfBounds);
+    }
     let mut fp = frame.at.fp;
     let saved = cfa.wrapping_add_signed(fp_offset);
     if fp_offset != 0 {
@@ -159,7 +144,7 @@ fn step_special<A: Arch, M: Memory + ?Sized>(
         Kind::Plt => {
             let pushed = frame.at.pc & 15 >= rule.plt_threshold();
             let cfa = frame.at.sp.wrapping_add(if pushed { 16 } else { 8 });
-            step_on_this_stack::<A, M>(memory, frame, cfa, 0)
+            Ok(step_to_caller::<A, M>(memory, frame, cfa, 0)?)
         }
         Kind::Deref => {
             let fp = frame.at.fp.ok_or(Stop::FramePointerUnknown)?;
@@ -171,12 +156,11 @@ fn step_special<A: Arch, M: Memory + ?Sized>(
             let pc = memory.word(cfa.wrapping_sub(8)).ok_or(Stop::OutOfBounds)?;
             Ok(enter_caller::<A>(frame, pc, cfa, Some(caller_fp))?)
         }
-        Kind::Fp if frame.at.fp.is_some() => Ok(step_to_kept_stack::<A, M>(rules, memory, frame, rule)?),
         Kind::Fp => {
             let look_up = frame.look_up();
             let cfa =
                 prologue::cfa(rules, memory, look_up, frame.at.sp, rule).ok_or(Stop::FramePointerUnknown)?;
-            step_on_this_stack::<A, M>(memory, frame, cfa, rule.fp_offset())
+            Ok(step_to_caller::<A, M>(memory, frame, cfa, rule.fp_offset())?)
         }
         Kind::Signal => Err(StepError::Signal),
         Kind::None | Kind::Sp | Kind::End | Kind::Extended => {
@@ -201,26 +185,6 @@ fn step_to_other_stack<A: Arch, M: Memory + ?Sized>(memory: &mut M, frame: &mut 
     enter_caller::<A>(frame, pc, cfa, Some(caller_fp))?;
     frame.begin_other_stack();
     Ok(())
-}
-
-/// Steps to the caller on another stack: the function calls on a new one, and keeps its own stack
-/// pointer in the frame pointer meanwhile, as psm of Rust's stacker does. The frame pointer may be
-/// garbage instead, so the return address has to be behind a call.
-#[cold]
-#[inline(never)]
-fn step_to_kept_stack<A: Arch, M: Memory + ?Sized>(
-    rules: &Rules<'_>,
-    memory: &mut M,
-    frame: &mut Frame,
-    rule: Rule,
-) -> Result<(), Stop> {
-    let is_usual = Some(rule) == Rule::fp(16, -16) && frame.at.fp.is_some_and(|fp| fp & 7 == 0);
-    if !is_usual {
-        return Err(Stop::OutOfBounds);
-    }
-    step_to_other_stack::<A, M>(memory, frame)?;
-    let follows_call = prologue::follows_call(rules, memory, frame.at.pc) == Some(true);
-    if follows_call { Ok(()) } else { Err(Stop::OutOfBounds) }
 }
 
 /// Steps from the trampoline behind a signal handler to the frame that the signal interrupted.

@@ -219,26 +219,6 @@ fn plt_stubs_have_pushed_or_not() {
     assert_eq!(after, (vec![TEXT + 11, TEXT + 0x41], Stop::Root));
 }
 
-/// Regression: stacks ended where Rust's psm had switched to a new one, with the old stack pointer
-/// in rbp.
-#[test]
-fn a_frame_pointer_leads_to_another_stack_where_the_function_was_called() {
-    let rows = [(0, sp(16, 0)), (0x10, fp(16, -16)), (0x20, sp(16, 0)), (0x40, Rule::END)];
-    // The caller's stack lies below the new one.
-    let mut stack = vec![0; 24];
-    stack[0..4].copy_from_slice(&[5, TEXT + 0x28, 0, TEXT + 0x48]);
-    stack[21] = TEXT + 0x18;
-    let mut world = world(&rows, &stack);
-    world.memory.text = vec![0x90; 0x80];
-    let start = at(4, 20, Some(STACK));
-    assert_eq!(world.walk::<X86_64>(start), (vec![TEXT + 4, TEXT + 0x18], Stop::OutOfBounds), "no call");
-    world.memory.text[0x23] = 0xe8;
-    let complete = vec![TEXT + 4, TEXT + 0x18, TEXT + 0x28, TEXT + 0x48];
-    assert_eq!(world.walk::<X86_64>(start), (complete, Stop::Root));
-    let unaligned = world.walk::<X86_64>(at(4, 20, Some(STACK + 1)));
-    assert_eq!(unaligned, (vec![TEXT + 4, TEXT + 0x18], Stop::OutOfBounds));
-}
-
 #[test]
 fn a_realigned_stack_keeps_its_cfa_in_memory() {
     // lea 8(%rsp),%r10; and $-32,%rsp; pushq -8(%r10); push %rbp; mov %rsp,%rbp; push %r10: CFA =
