@@ -416,26 +416,6 @@ fn plt_stubs_have_the_names_of_their_functions() {
     }
 }
 
-/// Regression: glibc calls its own strlen and memcpy by such stubs, which had no name.
-#[test]
-fn plt_stubs_of_functions_that_are_chosen_at_the_start_are_called_by_what_chooses() {
-    if !cfg!(target_arch = "x86_64") {
-        return;
-    }
-    let library = directory("chosen").join("library");
-    let source = library.with_extension("c");
-    let code = "static int one(int n) { return n + 1; } static void *choose(void) { return one; }
-        __attribute__((ifunc(\"choose\"), visibility(\"hidden\"))) int chosen(int);
-        int caller(int n) { return chosen(n) + 1; }";
-    std::fs::write(&source, code).unwrap();
-    let [source, path] = [&source, &library].map(|it| it.to_str().unwrap());
-    run("gcc", &["-O1", "-shared", "-fPIC", "-Wl,-z,lazy", source, "-o", path]);
-    let chooser = function(&library, |name| name == "choose").0;
-    let answers = resolve_all(&key(&library), section(&library, ".plt"));
-    let name = format!("*ABS*+{chooser:#x}@plt");
-    assert!(answers.iter().any(|answer| frames(answer) == [(&*name, None, false)]), "{answers:?}");
-}
-
 #[test]
 fn a_return_address_belongs_to_the_call_before_it() {
     let program = compile(&directory("return_address"), C, &["-g", "-O2"]);

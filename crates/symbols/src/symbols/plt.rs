@@ -37,7 +37,7 @@ pub(super) fn stubs(object: &ElfFile, limit: u64) -> Vec<Stub> {
     }
     let slots = Slots::read(object, limit);
     let mut found = Vec::new();
-    for name in [".plt", ".plt.sec", ".plt.got", ".iplt"] {
+    for name in [".plt", ".plt.sec", ".plt.got"] {
         if let Some(section) = object.section(name)
             && let Ok(code) = object.bytes(section, limit)
         {
@@ -56,8 +56,8 @@ struct Slots {
 impl Slots {
     fn read(object: &ElfFile, limit: u64) -> Slots {
         let mut slots = Slots { by_address: HashMap::new(), by_number: Vec::new() };
-        // Only the stubs of `.plt.got` and lld's `.iplt` jump through slots that `.rela.dyn` fills.
-        let others = object.section(".plt.got").or(object.section(".iplt")).map(|_| ".rela.dyn");
+        // Only the stubs of `.plt.got` jump through slots that `.rela.dyn` fills.
+        let others = object.section(".plt.got").map(|_| ".rela.dyn");
         for name in [".rela.plt"].into_iter().chain(others) {
             let names = object.section(name).and_then(|section| names_of(object, section, limit));
             for (slot, target) in names.unwrap_or_default() {
@@ -114,15 +114,11 @@ fn names_of(object: &ElfFile, section: &Section, limit: u64) -> Option<Vec<(u64,
     let mut room = limit as usize;
     let mut name = |relocation: &Rela64<LE>| {
         let info = relocation.r_info.get(LE);
-        let name = match info as u32 {
-            elf::R_X86_64_JUMP_SLOT | elf::R_X86_64_GLOB_DAT => {
-                let symbol = symbols.get((info >> 32) as usize)?;
-                string_at(&strings, symbol.st_name.get(LE) as usize)?
-            }
-            // The address of what chooses the function. This is what objdump and gdb call it.
-            elf::R_X86_64_IRELATIVE => format!("*ABS*+{:#x}", relocation.r_addend.get(LE) as u64).into(),
-            _ => return None,
-        };
+        if !matches!(info as u32, elf::R_X86_64_JUMP_SLOT | elf::R_X86_64_GLOB_DAT) {
+            return None;
+        }
+        let symbol = symbols.get((info >> 32) as usize)?;
+        let name = string_at(&strings, symbol.st_name.get(LE) as usize)?;
         room = room.checked_sub(name.len())?;
         (!name.is_empty()).then(|| name.into())
     };
