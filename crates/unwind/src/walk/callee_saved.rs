@@ -30,8 +30,8 @@ use crate::sections::Room;
 const MAX_TRACKED: usize = 4;
 /// Frame descriptions that are read at most in one walk: each takes some microseconds.
 const MAX_DESCRIPTIONS: u16 = 160;
-/// Steps that are done again at most in one walk: some tens of nanoseconds each.
-const MAX_STEPS: u16 = 4096;
+/// Steps that are done again at most in one walk: some hundred nanoseconds each.
+const MAX_STEPS: u16 = 128;
 
 /// A register and its value in one frame; `None`: it is not known.
 #[derive(Clone, Copy)]
@@ -139,7 +139,7 @@ pub(super) fn recover<A: Arch, M: Memory + ?Sized>(
             *saved = saved_in(rules, memory, at.look_up(), *register, scratch, left).unwrap_or(LOST);
         }
         scratch.cfa = None;
-        if step::<A, M>(rules, memory, at, Known(tracked), scratch).is_err() {
+        if left.steps == 0 || step::<A, M>(rules, memory, at, Known(tracked), scratch).is_err() {
             // What frames further out have saved may still be found.
             tracked.iter_mut().for_each(|tracked| tracked.value = None);
             (*at, origin.number) = (*frame, *number);
