@@ -29,7 +29,6 @@ use found::{FoundRuntime, NotRead, because};
 pub use functions::{Interpreted, InterpretedFrame};
 pub use publication::reset_after_fork;
 use reading::Reading;
-use rustc_hash::FxHashSet;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
@@ -72,7 +71,7 @@ struct Discovery {
     /// The object that the one that is read is in.
     found: Option<ObjectKey>,
     /// Objects without one that can be read.
-    without: FxHashSet<ObjectKey>,
+    without: Vec<ObjectKey>,
     /// When one that had not started was found, first and last.
     not_started: Option<(Instant, Instant)>,
 }
@@ -107,18 +106,18 @@ impl Interpreters {
         {
             return Some(reading.code.clone());
         }
-        let (mut without, mut waits) = (FxHashSet::default(), false);
+        let (mut without, mut waits) = (Vec::new(), false);
         let (mut found, mut text) = (None, state.text.take().filter(|_| state.reading.is_none()));
         for (object, code) in objects {
             let key = key_of(object, &code);
             let exported =
                 if state.without.contains(&key) { None } else { Exported::of(object, self.memory_file) };
             match exported.and_then(|exported| self.identify(&exported, object, code)) {
-                None => _ = without.insert(key),
+                None => without.push(key),
                 Some(Err(NotRead::NotYet)) => waits = true,
                 Some(Err(NotRead::Because(why))) => {
                     text.get_or_insert(why);
-                    without.insert(key);
+                    without.push(key);
                 }
                 Some(Ok(runtime)) => {
                     found = Some((key, runtime));

@@ -17,7 +17,7 @@ use crate::identity::FileIdentity;
 use crate::{separate, symbols};
 use names::StringInterner;
 use object::{Object, Part};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -193,7 +193,7 @@ pub struct Symbolizer {
     budget: Budget,
     debug_roots: Vec<PathBuf>,
     names: StringInterner,
-    objects: HashMap<ObjectKey, Object>,
+    objects: FxHashMap<ObjectKey, Object>,
     /// Bytes of all objects.
     bytes: usize,
     now: u64,
@@ -207,7 +207,7 @@ impl Symbolizer {
             budget,
             debug_roots: vec![separate::DEBUG_ROOT.into()],
             names: StringInterner::default(),
-            objects: HashMap::new(),
+            objects: FxHashMap::default(),
             bytes: 0,
             now: 0,
             stats: Stats::default(),
@@ -301,7 +301,7 @@ impl Symbolizer {
 
     /// Forgets every object and name; the counters stay.
     pub fn drop_all(&mut self) {
-        self.objects = HashMap::new();
+        self.objects = FxHashMap::default();
         self.names.clear();
         self.bytes = 0;
     }

@@ -1,7 +1,7 @@
 //! The tables of a pprof profile: strings, mappings, locations, functions, each entry
 //! written once and known by its id. Not here: samples.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 use crate::json::hex_bytes;
@@ -28,11 +28,11 @@ type FunctionKey = (u64, u64, u64);
 pub(super) struct Tables<'a> {
     options: &'a Options,
     header: &'a Header,
-    strings: HashMap<String, u64>,
+    strings: FxHashMap<String, u64>,
     mappings: Vec<Mapping>,
-    mapping_ids: HashMap<Arc<Module>, u64>,
-    functions: HashMap<FunctionKey, u64>,
-    locations: HashMap<Frame, u64>,
+    mapping_ids: FxHashMap<Arc<Module>, u64>,
+    functions: FxHashMap<FunctionKey, u64>,
+    locations: FxHashMap<Frame, u64>,
     /// Locations in the order of their ids, encoded.
     encoded_locations: Vec<Message>,
 }
@@ -42,11 +42,11 @@ impl<'a> Tables<'a> {
         Tables {
             options,
             header,
-            strings: HashMap::from([(String::new(), 0)]),
+            strings: FxHashMap::from_iter([(String::new(), 0)]),
             mappings: vec![Mapping::default()],
-            mapping_ids: HashMap::new(),
-            functions: HashMap::new(),
-            locations: HashMap::new(),
+            mapping_ids: FxHashMap::default(),
+            functions: FxHashMap::default(),
+            locations: FxHashMap::default(),
             encoded_locations: Vec::new(),
         }
     }
@@ -192,7 +192,7 @@ impl<'a> Tables<'a> {
 }
 
 /// Entries in the order of their ids.
-fn by_id<K>(ids: &HashMap<K, u64>) -> Vec<(&K, u64)> {
+fn by_id<K>(ids: &FxHashMap<K, u64>) -> Vec<(&K, u64)> {
     let entries: Vec<(&K, u64)> = ids.iter().map(|(entry, &id)| (entry, id)).collect();
     sorted(&entries, &|a, b| a.1.cmp(&b.1))
 }

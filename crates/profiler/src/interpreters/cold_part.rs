@@ -3,7 +3,7 @@
 //! exported name, but unwind information of its own.
 
 use super::exported::Exported;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 use swipr_os::objects::Object;
 
@@ -27,7 +27,7 @@ fn find(exported: &Exported, object: &Object, code: &Range<u64>) -> Option<Range
     let starts = starts(exported, object)?;
     let mut bytes = vec![0; (code.end - code.start).min(MAX_CODE) as usize];
     exported.copy_into(code.start, &mut bytes)?;
-    let mut into: HashMap<usize, usize> = HashMap::new();
+    let mut into: FxHashMap<usize, usize> = FxHashMap::default();
     for target in branches(&bytes, code.start).filter(|target| !code.contains(target)) {
         // Behind the function's start: a branch to that is a call at the caller's end.
         let behind = starts.partition_point(|start| *start <= target);

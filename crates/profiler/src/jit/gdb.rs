@@ -6,8 +6,7 @@
 
 use crate::mappings::JitTables;
 use crate::mappings::{Mappings, Symbols};
-use rustc_hash::FxHasher;
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
@@ -47,10 +46,10 @@ struct ReadObject {
 #[derive(Debug)]
 pub struct GdbJit {
     /// Files that were searched for a list's head, with their places.
-    searched: HashSet<(Arc<str>, u64)>,
+    searched: FxHashSet<(Arc<str>, u64)>,
     heads: Vec<u64>,
     /// Entries that were read.
-    known: HashMap<ListEntry, ReadObject>,
+    known: FxHashMap<ListEntry, ReadObject>,
     /// Counts readings, to compare some of the entries at each.
     turn: usize,
     code: CodeMap,
@@ -79,7 +78,7 @@ impl GdbJit {
         for symbols in mappings.symbols() {
             self.search(symbols);
         }
-        let mut listed: HashSet<ListEntry> = HashSet::new();
+        let mut listed: FxHashSet<ListEntry> = FxHashSet::default();
         self.heads.iter().for_each(|head| follow(*head, &mut listed));
         let gone = self.gone(&listed);
         for entry in &gone {
@@ -106,7 +105,7 @@ impl GdbJit {
 
     /// Entries that are not listed any more, or have another object: memory that was given back is
     /// used again. So many entries are compared at each reading.
-    fn gone(&mut self, listed: &HashSet<ListEntry>) -> Vec<ListEntry> {
+    fn gone(&mut self, listed: &FxHashSet<ListEntry>) -> Vec<ListEntry> {
         self.turn = self.turn.wrapping_add(1);
         let stride = self.known.len() / MAX_COMPARED + 1;
         let is_gone = |(number, (entry, object)): &(usize, (&ListEntry, &ReadObject))| {
@@ -144,7 +143,7 @@ fn fingerprint(&(_, address, size): &ListEntry) -> Option<u64> {
 }
 
 /// Adds the entries of a list.
-fn follow(head: u64, listed: &mut HashSet<ListEntry>) {
+fn follow(head: u64, listed: &mut FxHashSet<ListEntry>) {
     let Some([version, _relevant, mut at]) = guarded_words(head) else { return };
     if version as u32 != VERSION {
         return;
@@ -179,10 +178,10 @@ mod tests {
         let mut jit = GdbJit::new(1 << 20);
         let print = fingerprint(&entry).unwrap();
         jit.known.insert(entry, ReadObject { code: 0..1, fingerprint: print });
-        let listed = HashSet::from([entry]);
+        let listed = FxHashSet::from_iter([entry]);
         assert!(jit.gone(&listed).is_empty());
         image[9_000] = 8;
         assert_eq!(jit.gone(&listed), [entry]);
-        assert_eq!(jit.gone(&HashSet::new()), [entry], "it is listed no more");
+        assert_eq!(jit.gone(&FxHashSet::default()), [entry], "it is listed no more");
     }
 }

@@ -7,7 +7,7 @@
 
 use super::unwind_info::UnwindInfo;
 use crate::registered_frames::{self, Registration};
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
 use std::sync::Arc;
 use swipr_symbols::rows::{UnwindInput, build_table, described_from};
@@ -28,7 +28,7 @@ const PADDING: u64 = 64;
 pub struct Registered {
     generation: u64,
     /// Each in pieces: between the functions of one may be those of another.
-    tables: HashMap<Registration, Vec<Arc<UnwindInfo>>>,
+    tables: FxHashMap<Registration, Vec<Arc<UnwindInfo>>>,
 }
 
 impl Registered {
@@ -45,7 +45,7 @@ impl Registered {
             (registration, known.unwrap_or_else(|| tables(registration, memory_file).unwrap_or_default()))
         };
         self.tables = registered_frames::list().map(of).collect();
-        let still: HashSet<Registration> = registered_frames::list().collect();
+        let still: FxHashSet<Registration> = registered_frames::list().collect();
         self.tables.retain(|registration, _| still.contains(registration));
         true
     }

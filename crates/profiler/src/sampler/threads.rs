@@ -9,7 +9,6 @@ pub use thread_state::{BlockedStack, ThreadState};
 use crate::agent_threads;
 use crate::sampler::idle_backoff::IdleBackoff;
 use rustc_hash::FxHashMap;
-use std::collections::HashMap;
 use std::io;
 use swipr_os::descriptors;
 use swipr_os::own_threads;
@@ -41,7 +40,7 @@ pub struct Threads {
     count: Option<u64>,
     tids: Vec<u32>,
     /// Threads that may be the agent's, see [`PROBATION_NS`], and since when they are known.
-    suspects: HashMap<u32, u64>,
+    suspects: FxHashMap<u32, u64>,
     /// Threads whose files are kept open.
     keep: usize,
 }

@@ -8,7 +8,7 @@ mod lines;
 
 use super::code_map::{CodeMap, Function};
 use lines::FileNames;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// "JiTD", in the byte order of the file's writer.
@@ -48,7 +48,7 @@ pub struct Reader {
     state: State,
     has_own_times: bool,
     /// Records of lines, which come before their functions.
-    lines: HashMap<u64, Box<[u8]>>,
+    lines: FxHashMap<u64, Box<[u8]>>,
     unwinding: Option<Arc<[u8]>>,
     files: FileNames,
 }

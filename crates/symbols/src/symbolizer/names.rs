@@ -2,7 +2,7 @@
 //! their readable form, so that none is demangled twice.
 
 use crate::demangle::{Names, SwiftDemangler, demangle, swift};
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// Bytes around a string: its counts and its place in the set.
@@ -15,8 +15,8 @@ pub(super) struct StringInterner {
     pub(super) style: Names,
     /// For names of Swift's.
     pub(super) swift: Option<SwiftDemangler>,
-    strings: HashSet<Arc<str>>,
-    readable: HashMap<Arc<str>, Arc<str>>,
+    strings: FxHashSet<Arc<str>>,
+    readable: FxHashMap<Arc<str>, Arc<str>>,
     bytes: usize,
 }
 

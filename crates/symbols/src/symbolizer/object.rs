@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::lines::{Files, LineFrame, Lines};
 use crate::separate::Finder;
 use crate::symbols::{FoundSymbol, SymbolTable, described_functions, function_at};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,7 +30,7 @@ pub(super) struct Object {
     functions: Vec<Range<u64>>,
     /// What the names of such functions begin with.
     file_name: Box<str>,
-    answers: HashMap<(u64, Lookup, Detail), Arc<[Symbol]>>,
+    answers: FxHashMap<(u64, Lookup, Detail), Arc<[Symbol]>>,
     answer_bytes: usize,
 }
 

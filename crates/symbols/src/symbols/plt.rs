@@ -7,7 +7,7 @@ use crate::elf::{ElfFile, Section, string_at};
 use object::LittleEndian as LE;
 use object::elf::{self, Rela64, Sym64};
 use object::pod;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -49,13 +49,13 @@ pub(super) fn stubs(object: &ElfFile, limit: u64) -> Vec<Stub> {
 
 /// Which function each GOT slot, and each numbered jump relocation, stands for.
 struct Slots {
-    by_address: HashMap<u64, Arc<str>>,
+    by_address: FxHashMap<u64, Arc<str>>,
     by_number: Vec<Option<Arc<str>>>,
 }
 
 impl Slots {
     fn read(object: &ElfFile, limit: u64) -> Slots {
-        let mut slots = Slots { by_address: HashMap::new(), by_number: Vec::new() };
+        let mut slots = Slots { by_address: FxHashMap::default(), by_number: Vec::new() };
         // Only the stubs of `.plt.got` jump through slots that `.rela.dyn` fills.
         let others = object.section(".plt.got").map(|_| ".rela.dyn");
         for name in [".rela.plt"].into_iter().chain(others) {
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn stubs_at_the_end_of_all_addresses_have_names() {
-        let slots = Slots { by_address: HashMap::new(), by_number: vec![Some("f".into())] };
+        let slots = Slots { by_address: FxHashMap::default(), by_number: vec![Some("f".into())] };
         let section = Section {
             name: ".plt".to_owned(),
             kind: elf::SHT_PROGBITS,

@@ -17,7 +17,7 @@ fn a_thread_named_like_ours_is_not_sampled_before_it_is_known_whose_it_is() {
             Builder::new().name(name.into()).spawn(body).unwrap()
         })
         .into();
-    let tids: HashMap<&str, u32> = receiver.iter().take(2).collect();
+    let tids: FxHashMap<&str, u32> = receiver.iter().take(2).collect();
     let mut threads = Threads::new().unwrap();
     for _ in 0..2 {
         threads.refresh(&[]);

@@ -2,7 +2,7 @@
 
 use super::super::code_map::LineEntry;
 use super::{Fields, text};
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use swipr_unwind_tables::order::sorted_by;
@@ -21,7 +21,7 @@ const ELF_HEADER_BYTES: u64 = 0x40;
 
 /// Names of files, each once.
 #[derive(Debug, Default)]
-pub(super) struct FileNames(HashMap<Box<str>, Arc<str>>);
+pub(super) struct FileNames(FxHashMap<Box<str>, Arc<str>>);
 
 impl FileNames {
     fn share(&mut self, name: &str) -> Arc<str> {
