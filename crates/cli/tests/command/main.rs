@@ -15,6 +15,7 @@ mod not_preloaded;
 mod options;
 mod otlp;
 mod pages;
+mod perf_text;
 mod pipelines;
 mod push;
 mod record;
