@@ -1,9 +1,9 @@
 /* A child by vfork(2), in the parent's memory, enters a sandbox and executes a program. The parent, which is in none, is recorded as before, and its
  * calls with bad addresses fail with EFAULT. The hazards: the agent takes the parent for the one in the sandbox; it reads what the host has given. */
 // cflags: -O2
-// record: seconds=2&hz=200&mode=cpu
+// record: seconds=4&hz=200&mode=cpu
 // expect: every sample of burner has stack burner_main;work
-// expect: samples >= 10
+// expect: samples >= 40
 #include "burner.h"
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -148,6 +148,8 @@ fn expect_known_stacks(how: &str, calls: &str, flags: &[&str]) {
         "deeper" => 1500,
         _ => 0,
     };
+    // Of each hundred one is of a method that cannot run there: of few, more than two by chance.
+    let least = if how == "collected" { 3 * least } else { least };
     for java in interpreters("java", "JAVAS") {
         let mut host = start(&java, &program, &[flags, &["KnownStacks", how, &directory]].concat());
         let runs =
@@ -174,8 +176,7 @@ fn expect_known_stacks(how: &str, calls: &str, flags: &[&str]) {
         assert!(stacks.len() >= least, "{what}");
         // At an instruction that the optimizing compiler has no place for, the next place is shown.
         let is_exact = flags.iter().any(|flag| EXACT_FLAGS.contains(flag));
-        // Of few stacks some more may be so by chance.
-        let tolerated = if is_exact { 0 } else { stacks.len() / 50 + 5 };
+        let tolerated = if is_exact { 0 } else { stacks.len() / 50 };
         assert!(
             wrong.len() <= tolerated,
             "{what}, {} impossible: {:#?}",
