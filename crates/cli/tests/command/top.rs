@@ -5,6 +5,9 @@ use std::process::Command;
 use swipr_c_tests::directory::Directory;
 use swipr_c_tests::host::wait_until;
 
+/// What the shells of these tests ask with.
+const PROMPT: &str = "shell>";
+
 /// A terminal with the command in it.
 struct Terminal {
     directory: Directory,
@@ -26,6 +29,10 @@ impl Terminal {
         }
     }
 
+    fn shell() -> Option<Terminal> {
+        Terminal::run(&format!("env PS1='{PROMPT} ' bash --noprofile --norc -i"))
+    }
+
     fn tmux(&self, arguments: &[&str]) -> Option<String> {
         let socket = self.directory.path().join("tmux");
         let output = Command::new("tmux")
@@ -42,7 +49,9 @@ impl Terminal {
         self.tmux(&["send-keys", keys]).expect("the terminal");
     }
 
+    /// Types a line when the shell asks for one: what is typed before is read by `top`.
     fn type_line(&self, line: &str) {
+        wait_until("the shell's prompt", || self.picture().trim_end().ends_with(PROMPT));
         self.tmux(&["send-keys", line, "Enter"]).expect("the terminal");
     }
 
@@ -73,7 +82,7 @@ impl Drop for Terminal {
 #[test]
 fn it_goes_to_the_background_and_comes_back_as_other_programs_do() {
     let host = running_burner();
-    let Some(terminal) = Terminal::run("bash --noprofile --norc -i") else { return };
+    let Some(terminal) = Terminal::shell() else { return };
     terminal.type_line(&format!("{} top {}", env!("CARGO_BIN_EXE_swipr"), host.pid()));
     terminal.shows(&["%CPU↓", "burn (no_frame_pointer.c)"]);
     terminal.press("C-z");
@@ -161,7 +170,7 @@ impl Terminal {
 fn a_signal_that_ends_it_gives_the_terminal_back() {
     let host = running_burner();
     for (signal, status) in [("TERM", "status 143"), ("HUP", "status 129")] {
-        let Some(terminal) = Terminal::run("bash --noprofile --norc -i") else { return };
+        let Some(terminal) = Terminal::shell() else { return };
         let top = terminal.top(host.pid());
         assert!(terminal.is_on_other_screen());
         assert!(
@@ -177,7 +186,7 @@ fn a_signal_that_ends_it_gives_the_terminal_back() {
 #[test]
 fn it_ends_with_its_terminal() {
     let host = running_burner();
-    let Some(terminal) = Terminal::run("bash --noprofile --norc -i") else { return };
+    let Some(terminal) = Terminal::shell() else { return };
     let top = terminal.top(host.pid());
     drop(terminal);
     wait_until("its end", || !std::fs::exists(format!("/proc/{top}")).expect("an answer"));
