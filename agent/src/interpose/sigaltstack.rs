@@ -7,7 +7,7 @@ pub mod shared;
 
 use crate::interpose::real_fn::RealFn;
 use profiler::for_library::lifecycle;
-use profiler::for_library::signal_exclusion::{self, Reason};
+use profiler::for_library::signal_exclusion::{self, Reason, split_stacks};
 use std::ffi::c_int;
 use swipr_os::signals;
 use swipr_unwind::memory::is_unreadable;
@@ -24,6 +24,7 @@ static SIGALTSTACK: RealFn = RealFn::new(c"sigaltstack");
 /// Looks up the real function.
 pub fn prepare() {
     SIGALTSTACK.get();
+    split_stacks::prepare();
 }
 
 type SigAltStack = unsafe extern "C" fn(*const libc::stack_t, *mut libc::stack_t) -> c_int;
@@ -55,6 +56,9 @@ pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::
     }
     // SAFETY: the function of this name, called with what its caller gave.
     let result = unsafe { std::mem::transmute::<*mut std::ffi::c_void, SigAltStack>(next)(new, old) };
+    if let Some(stack) = asked_for.filter(|_| result == 0 && !is_in_sandbox) {
+        split_stacks::has_alternate_stack(is_one(&stack));
+    }
     let is_over = if result == 0 { is_small == Some(false) } else { is_new };
     if is_over {
         signal_exclusion::remove(Reason::SmallStack);

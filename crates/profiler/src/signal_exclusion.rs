@@ -13,6 +13,7 @@
 //! continues.
 
 mod handshake;
+pub mod split_stacks;
 
 use crate::atomic::{AtomicU8, AtomicU32};
 use std::cell::Cell;
@@ -29,6 +30,8 @@ const TIDS: usize = 1 << 22;
 /// Bytes for one reason: a bit per thread id.
 const BYTES: usize = TIDS / 8;
 const REASONS: usize = 4;
+/// After the reasons' bits: whether the thread has an alternate stack (`split_stacks.rs`).
+const ALTERNATE_STACK: usize = REASONS;
 /// How often at most, and how long each time, a thread waits until the sampler has armed its timer.
 const WAITS: u32 = 100;
 const WAIT: Duration = Duration::from_micros(100);
@@ -74,28 +77,30 @@ fn map_or_new() -> Option<*mut u8> {
     if !known.is_null() {
         return Some(known);
     }
-    let new = memory::map_forever(BYTES * REASONS)?;
+    let new = memory::map_forever(BYTES * (REASONS + 1))?;
     match MAP.compare_exchange(std::ptr::null_mut(), new, SeqCst, SeqCst) {
         Ok(_) => Some(new),
         Err(other) => Some(other), // two at once, once: a MiB of addresses is lost
     }
 }
 
-fn byte(map: *mut u8, tid: u32, reason: Reason) -> Option<(&'static AtomicU8, u8)> {
+/// `which`: a reason, or [`ALTERNATE_STACK`].
+fn byte(map: *mut u8, tid: u32, which: usize) -> Option<(&'static AtomicU8, u8)> {
     let at = tid as usize / 8;
-    // SAFETY: the map has BYTES for each reason, mapped for ever, and is only accessed in this way.
-    let byte = (at < BYTES).then(|| unsafe { AtomicU8::from_ptr(map.add(reason as usize * BYTES + at)) })?;
+    // SAFETY: the map has BYTES for each reason and one more, mapped for ever, and is only accessed
+    // in this way.
+    let byte = (at < BYTES).then(|| unsafe { AtomicU8::from_ptr(map.add(which * BYTES + at)) })?;
     Some((byte, 1 << (tid % 8)))
 }
 
-fn has(tid: u32, reason: Reason) -> bool {
+fn has(tid: u32, which: usize) -> bool {
     let map = MAP.load(SeqCst);
-    let found = (!map.is_null()).then(|| byte(map, tid, reason)).flatten();
+    let found = (!map.is_null()).then(|| byte(map, tid, which)).flatten();
     found.is_some_and(|(byte, bit)| handshake::is_out(byte, bit))
 }
 
-fn set(tid: u32, reason: Reason) {
-    match map_or_new().and_then(|map| byte(map, tid, reason)) {
+fn set(tid: u32, which: usize) {
+    match map_or_new().and_then(|map| byte(map, tid, which)) {
         Some((byte, bit)) => handshake::set(byte, bit),
         None => NOBODY.store(true, SeqCst),
     }
@@ -111,7 +116,7 @@ pub fn add(reason: Reason) -> bool {
         ANY_SANDBOX.store(true, SeqCst);
     }
     let tid = process::tid();
-    set(tid, reason);
+    set(tid, reason as usize);
     let mut left = 0..WAITS;
     handshake::wait_until_out(&ASKED, tid, || left.next().map(|_| process::sleep(WAIT)).is_some());
     if is_of_timers(reason) {
@@ -128,7 +133,7 @@ pub fn remove(reason: Reason) {
     let map = MAP.load(SeqCst);
     if MINE.replace(MINE.get() & !bit) & bit != 0
         && !map.is_null()
-        && let Some((byte, bit)) = byte(map, process::tid(), reason)
+        && let Some((byte, bit)) = byte(map, process::tid(), reason as usize)
     {
         byte.fetch_and(!bit, SeqCst);
     }
@@ -154,9 +159,10 @@ pub fn set_all_in_sandbox(are_in: bool) {
     ALL_IN_SANDBOX.store(are_in, Relaxed);
 }
 
-/// Whether any thread was, and so those that it has started may be. Makes no system call.
-pub fn is_any_in_sandbox() -> bool {
-    ANY_SANDBOX.load(SeqCst)
+/// Whether a new thread may arm a timer itself: no thread that may have started it was in a
+/// sandbox, and it has room for a signal. Makes no system call.
+pub fn may_new_threads_arm() -> bool {
+    !ANY_SANDBOX.load(SeqCst) && !split_stacks::are_used()
 }
 
 /// In the child of a fork, first of all: it is not in fork(2) any more, and its system calls are
@@ -168,7 +174,7 @@ pub fn forget_after_fork() {
 /// In the child of a fork: takes over the reasons of the thread that forked, under the new id.
 pub fn inherit() {
     let mine = ALL.into_iter().filter(|&reason| MINE.get() & 1 << reason as u8 != 0);
-    mine.for_each(|reason| set(process::tid(), reason));
+    mine.for_each(|reason| set(process::tid(), reason as usize));
 }
 
 /// Whether a thread's timers must not be armed for that reason. A signal that is raised as a system
@@ -178,8 +184,10 @@ fn is_of_timers(reason: Reason) -> bool {
 }
 
 fn has_any(tid: u32, counts: impl Fn(Reason) -> bool) -> bool {
-    let is_listed = || ALL.into_iter().any(|reason| has(tid, reason) && counts(reason));
-    NOBODY.load(SeqCst) || !MAP.load(SeqCst).is_null() && is_listed()
+    let is_listed = || ALL.into_iter().any(|reason| has(tid, reason as usize) && counts(reason));
+    NOBODY.load(SeqCst)
+        || !MAP.load(SeqCst).is_null() && is_listed()
+        || split_stacks::are_used() && !has(tid, ALTERNATE_STACK)
 }
 
 /// Whether a thread's timers must not be armed.

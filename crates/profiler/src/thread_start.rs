@@ -112,7 +112,7 @@ impl Place {
 /// new thread arms no timer.
 pub fn take(routine: usize, argument: usize) -> Option<&'static Place> {
     let is_ours = || threads::is_ours(routine) || last_thread::is_ours(routine);
-    if !OPEN.load(Relaxed) || is_ours() || signal_exclusion::is_any_in_sandbox() {
+    if !OPEN.load(Relaxed) || is_ours() || !signal_exclusion::may_new_threads_arm() {
         return None;
     }
     offered(routine, argument)

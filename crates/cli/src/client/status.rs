@@ -125,7 +125,7 @@ impl Status {
             ),
             (
                 &threads.must_not_be_signalled,
-                "must not be signalled (small alternate stack, or a seccomp filter)",
+                "must not be signalled (small alternate stack, split stacks, or a seccomp filter)",
                 "alternate stacks of 8 KiB or more; --idle shows where such threads wait",
             ),
             (

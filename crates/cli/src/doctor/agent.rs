@@ -142,7 +142,7 @@ pub(super) fn answers(place: &Endpoint, findings: &mut Findings) -> Verdict {
         (&threads.run_with_our_signal_blocked, "run with the agent's signal blocked"),
         (
             &threads.must_not_be_signalled,
-            "must not be signalled (small alternate stack, or a seccomp filter)",
+            "must not be signalled (small alternate stack, split stacks, or a seccomp filter)",
         ),
     ];
     if !threads.in_step_with_the_kernels_tick.is_empty() {

@@ -153,7 +153,7 @@ pub static FIGURES: &[Figure] = &[
     gauge("threads/run_with_our_signal_blocked", |now| now.counters().signal_blockers().into(),
         "swipr_threads_with_signal_blocked", "Threads that run with the agent's signal blocked and are seen in system calls only."),
     gauge("threads/must_not_be_signalled", |now| now.counters().excluded().into(),
-        "swipr_threads_not_signalled", "Threads that a signal might kill (a small alternate stack, a seccomp filter) and that are seen in system calls only."),
+        "swipr_threads_not_signalled", "Threads that a signal might kill (a small alternate stack, split stacks, a seccomp filter) and that are seen in system calls only."),
     gauge("threads/in_step_with_the_kernels_tick", |now| now.counters().in_step().into(),
         "swipr_threads_in_step", "Threads that run in step with the kernel's tick, so that their CPU time is not sampled."),
     gauge("kernel_tick_ns", |_| cpu_timers::kernel_tick_ns().into(),

@@ -1,0 +1,74 @@
+/* Functions with split stacks: each looks whether its part of the stack has room for it, and gets another part where it
+ * has none. What is left of a part may have no room for the frame of a signal, and the process would be killed. The host
+ * must live. Its running time is counted as not sampled, but for a thread that has an alternate stack. The hazard: the
+ * agent signals a thread that has none. */
+// cflags: -O1 -fsplit-stack
+// record: seconds=3&hz=1000
+// expect: thread guarded has stack guarded_main;work
+// expect: stats unsampled_cpu_ns >= 1
+#include "host.h"
+
+static volatile uint64_t sink;
+
+FRAME static void deep(int depth)
+{
+    volatile char bytes[100];
+    bytes[depth % 100] = 1;
+    if (depth > 0)
+        deep(depth - 1);
+    sink += (uint64_t)bytes[0];
+}
+FRAME static void work(void)
+{
+    deep((int)(sink % 700));
+    for (int i = 0; i < 1000; i++)
+        sink++;
+}
+FRAME static void *plain_main(void *argument)
+{
+    host_arrive();
+    while (!atomic_load(&host_ending))
+        deep((int)(sink % 700));
+    return argument;
+}
+FRAME static void *guarded_main(void *argument)
+{
+    static char memory[1 << 16];
+    stack_t stack = {.ss_sp = memory, .ss_size = sizeof memory};
+    HOST_CHECK(sigaltstack(&stack, NULL) == 0);
+    host_arrive();
+    while (!atomic_load(&host_ending))
+        work();
+    return argument;
+}
+
+FRAME static void *short_main(void *argument)
+{
+    for (int i = 0; i < 1000; i++)
+        deep((int)(sink % 700));
+    return argument;
+}
+/* Threads that begin while the recording runs. */
+FRAME static void *starter_main(void *argument)
+{
+    host_arrive();
+    while (!atomic_load(&host_ending))
+        pthread_join(host_thread("short", short_main, NULL), NULL);
+    return argument;
+}
+
+int main(void)
+{
+    host_begin();
+    pthread_t threads[] = {
+        host_thread("plain", plain_main, NULL),
+        host_thread("guarded", guarded_main, NULL),
+        host_thread("starter", starter_main, NULL),
+    };
+    host_wait_until_arrived(3);
+    host_say("ready");
+    host_wait_for_end();
+    for (size_t i = 0; i < sizeof threads / sizeof *threads; i++)
+        pthread_join(threads[i], NULL);
+    return host_end();
+}

@@ -1,0 +1,51 @@
+//! Programs whose functions have split stacks (`gcc -fsplit-stack`, gccgo). Each function looks
+//! whether its part of the stack has room for it, so a part may have no room for a signal's frame.
+//! Threads of such programs are signalled only if they have an alternate stack.
+
+use super::{ALTERNATE_STACK, byte, map_or_new};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
+use swipr_os::process;
+
+/// Where the thread's control block has the end of its part of the stack, for functions with split
+/// stacks. libgcc sets it before `main`. 0: no function has them. (glibc's `__private_ss`.)
+#[cfg(target_arch = "x86_64")]
+const LIMIT: u64 = 0x70;
+
+/// The control block of the first thread; 0: not known. It stays when that thread ends.
+static FIRST_THREAD: AtomicU64 = AtomicU64::new(0);
+
+/// To be called when the library is loaded.
+pub fn prepare() {
+    if process::tid() == process::pid() {
+        // SAFETY: no preconditions.
+        FIRST_THREAD.store(unsafe { libc::pthread_self() }, Relaxed);
+    }
+}
+
+/// Whether the program has functions with split stacks.
+#[cfg(target_arch = "x86_64")]
+pub fn are_used() -> bool {
+    let block = FIRST_THREAD.load(Relaxed);
+    // SAFETY: glibc's control block of the first thread, which is never unmapped, has this word.
+    block != 0 && unsafe { ((block + LIMIT) as *const u64).read_volatile() } != 0
+}
+
+/// Whether the program has functions with split stacks. gcc has none for other processors.
+#[cfg(not(target_arch = "x86_64"))]
+pub fn are_used() -> bool {
+    false
+}
+
+/// The calling thread has an alternate stack from now on, or none. Async-signal-safe.
+pub fn has_alternate_stack(has_one: bool) {
+    if !are_used() {
+        return;
+    }
+    if let Some((byte, bit)) = map_or_new().and_then(|map| byte(map, process::tid(), ALTERNATE_STACK)) {
+        if has_one {
+            byte.fetch_or(bit, SeqCst)
+        } else {
+            byte.fetch_and(!bit, SeqCst)
+        };
+    }
+}
