@@ -7,9 +7,12 @@
 
 static volatile uint64_t sink;
 static struct made *made;
+/* The parent reads from it when the child's thread burns. */
+static int burning[2];
 
 FRAME static void burn(void)
 {
+    HOST_CHECK(write(burning[1], "", 1) == 1);
     while (!atomic_load_explicit(&host_ending, memory_order_relaxed))
         sink++;
 }
@@ -25,6 +28,7 @@ int main(void)
     made = new_pieces(1);
     make(made, 32);
     __register_frame(made->frames);
+    HOST_CHECK(pipe(burning) == 0);
     pid_t child = fork();
     HOST_CHECK(child >= 0);
     if (child == 0) {
@@ -33,6 +37,8 @@ int main(void)
         for (;;)
             pause();
     }
+    char byte;
+    HOST_CHECK(read(burning[0], &byte, 1) == 1);
     host_say("child %d", (int)child);
     host_say("ready");
     host_wait_for_end();
