@@ -180,6 +180,22 @@ fn functions_that_php_compiled_are_in_the_order_of_their_calls() {
     }
 }
 
+/// Regression: of stacks of more than 80 to 150 different functions the outer part was missing.
+#[test]
+fn stacks_of_many_different_functions_are_complete() {
+    for interpreter in interpreters("php", "PHPS") {
+        let mut host = start_with(&interpreter, &[], "many_functions.php", &[], &[]);
+        let is_below = |stack: &Stack| stack.php().any(|frame| frame.name == "computes");
+        let stacks = record_running(&host, LEAST, is_below);
+        host.tell("end");
+        assert!(host.ended().success());
+        let called = |stack: &&Stack| stack.php().filter(|frame| frame.name.starts_with("called_")).count();
+        let whole = stacks.iter().filter(|stack| called(stack) == 300).count();
+        // The first ones are read in several samples.
+        assert!(whole * 10 > stacks.len() * 9, "{whole} of {}: {}", stacks.len(), interpreter.display());
+    }
+}
+
 #[test]
 fn stacks_of_a_blocked_program_are_those_that_php_itself_sees() {
     for interpreter in interpreters("php", "PHPS") {

@@ -411,6 +411,22 @@ fn is_of_c(seen: &str) -> bool {
     seen.ends_with("||0") || seen.contains("|<internal:")
 }
 
+/// Regression: of stacks of more than 80 to 150 different methods the outer part was missing.
+#[test]
+fn stacks_of_many_different_methods_are_complete() {
+    for interpreter in interpreters("ruby", "RUBIES") {
+        let mut host = start(&interpreter, "many_methods.rb", &[]);
+        let is_below = |stack: &Stack| stack.ruby().any(|frame| frame.name.contains("computes"));
+        let stacks = record_running(&host, LEAST, is_below);
+        host.tell("end");
+        assert!(host.ended().success());
+        let called = |stack: &&Stack| stack.ruby().filter(|frame| frame.name.contains("#called_")).count();
+        let whole = stacks.iter().filter(|stack| called(stack) == 300).count();
+        // The first ones are read in several samples.
+        assert!(whole * 10 > stacks.len() * 9, "{whole} of {}: {}", stacks.len(), interpreter.display());
+    }
+}
+
 #[test]
 fn stacks_of_a_blocked_program_are_those_that_ruby_itself_sees() {
     for interpreter in interpreters("ruby", "RUBIES") {

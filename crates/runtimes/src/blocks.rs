@@ -9,14 +9,16 @@ mod pool;
 
 pub use pool::Pool;
 use swipr_unwind::memory::guarded_copy_or_file;
-use swipr_unwind::system_call::{IoVec, process_vm_readv, process_vm_readv_many, thread_id};
+use swipr_unwind::system_call::{IoVec, gather, process_vm_readv, thread_id};
 
 /// Bytes of a block: a page at most, which can be read, or not.
 const BLOCK: usize = 1024;
 /// Blocks that are kept.
 const BLOCKS: usize = 128;
-/// Blocks that one walk may read: its time is bounded by this.
+/// Blocks that one walk may read, each by a system call of its own: its time is bounded by this.
 const MAX_READS: usize = 640;
+/// So many that are read together take less time than one by itself.
+const TOGETHER: usize = 4;
 /// Places that are read by one system call.
 pub(crate) const BATCH: usize = 16;
 
@@ -42,6 +44,9 @@ pub struct Blocks {
 struct ReadPlace {
     address: u64,
     length: u32,
+    /// Where its bytes begin among those of all blocks: in this block, or in a later one of those
+    /// that were read with it. These are written over after this one.
+    start: u32,
     /// Something of it was needed.
     is_needed: bool,
     /// It was needed by the walk before, too.
@@ -62,9 +67,11 @@ pub struct BlockMemory<'b> {
     blocks: &'b mut Blocks,
     memory_file: i32,
     tid: i32,
-    /// How many were read, and may be.
+    /// How many were read.
     reads: usize,
-    most: usize,
+    /// What that has cost, and may: one that was read with others is the unit.
+    cost: usize,
+    most_cost: usize,
     last: usize,
     before: usize,
 }
@@ -73,7 +80,8 @@ impl<'b> BlockMemory<'b> {
     /// Nothing was read yet. `memory_file` as for
     /// [`guarded_copy_or_file`](swipr_unwind::memory::guarded_copy_or_file).
     pub fn new(blocks: &'b mut Blocks, memory_file: i32) -> BlockMemory<'b> {
-        BlockMemory { blocks, memory_file, tid: thread_id(), reads: 0, most: MAX_READS, last: 0, before: 0 }
+        let (tid, most_cost) = (thread_id(), MAX_READS * TOGETHER);
+        BlockMemory { blocks, memory_file, tid, reads: 0, cost: 0, most_cost, last: 0, before: 0 }
     }
 
     /// Reads what the thread's last two walks needed.
@@ -98,22 +106,22 @@ impl<'b> BlockMemory<'b> {
     /// Allows more blocks to be read: for a runtime whose functions are spread over more of them,
     /// or where nobody waits for the walk.
     pub fn allow(&mut self, most: usize) {
-        self.most = self.most.max(most);
+        self.most_cost = self.most_cost.max(most.saturating_mul(TOGETHER));
     }
 
     /// What was read is read again.
     pub fn forget(&mut self) {
-        self.reads = 0;
+        (self.reads, self.cost) = (0, 0);
     }
 
-    /// How many blocks may still be read.
+    /// How many blocks may still be read, each by itself.
     pub fn left(&self) -> usize {
-        self.most.saturating_sub(self.reads)
+        self.most_cost.saturating_sub(self.cost) / TOGETHER
     }
 
     /// Whether nothing more may be read.
     pub fn is_used_up(&self) -> bool {
-        self.reads >= self.most
+        self.left() == 0
     }
 
     fn filled(&self) -> usize {
@@ -153,7 +161,7 @@ impl<'b> BlockMemory<'b> {
         let place = self.blocks.places.get(at).filter(|_| at < self.filled())?;
         let length = place.length as usize;
         let inside = address.checked_sub(place.address).filter(|&inside| inside < length as u64)?;
-        self.blocks.bytes.get(at)?.get(inside as usize..length)
+        self.blocks.bytes.as_flattened().get(place.start as usize..)?.get(inside as usize..length)
     }
 
     /// As much as is known from `address` on; reads it, if nothing is.
@@ -183,7 +191,8 @@ impl<'b> BlockMemory<'b> {
             file => guarded_copy_or_file(address, bytes, file),
         };
         let length = if read == BLOCK { BLOCK as u32 } else { 0 };
-        self.keep(at, ReadPlace { address, length, ..ReadPlace::default() });
+        self.keep(at, ReadPlace { address, length, start: (at * BLOCK) as u32, ..ReadPlace::default() });
+        self.cost += TOGETHER;
         (read == BLOCK).then_some(at)
     }
 
@@ -216,30 +225,30 @@ impl<'b> BlockMemory<'b> {
         }
     }
 
-    /// Reads these places into as many free blocks; whether all could be read.
+    /// Reads these places into as many free blocks, one behind the other up to the end of the last
+    /// one; whether all could be read.
     fn read_part(&mut self, list: &[IoVec]) -> bool {
         let at = self.reads % BLOCKS;
-        let free = self.blocks.bytes.get_mut(at..at + list.len());
-        let Some(free) = free.filter(|_| list.len() <= self.most.saturating_sub(self.reads)) else {
-            return false;
-        };
-        let mut into = [IoVec { base: 0, length: 0 }; BATCH];
-        for ((into, block), from) in into.iter_mut().zip(free).zip(list) {
-            *into = IoVec { base: block.as_mut_ptr() as usize, length: from.length };
-        }
-        let into = into.get(..list.len()).unwrap_or_default();
+        let end = (at + list.len()) * BLOCK;
+        let mut start = list.iter().fold(end, |start, place| start.saturating_sub(place.length));
+        let may_read = !self.is_used_up();
+        let free = self.blocks.bytes.as_flattened_mut().get_mut(start..end);
+        let Some(free) = free.filter(|_| may_read) else { return false };
+        self.cost += list.len();
         // What is there is written over, also where not all can be read.
         let places = self.blocks.places.iter_mut().skip(at).take(list.len());
         places.for_each(|place| *place = ReadPlace::default());
-        // SAFETY: blocks of this memory, each at least as long.
-        let mut left = unsafe { process_vm_readv_many(self.tid, list, into) }.unwrap_or(0);
+        let mut left = gather(self.tid, list, free).unwrap_or(0);
+        let after = self.reads + list.len();
         for (at, place) in (at..).zip(list) {
-            let Some(rest) = left.checked_sub(place.length) else { return false };
+            let Some(rest) = left.checked_sub(place.length) else { break };
             let (address, length) = (place.base as u64, place.length as u32);
-            self.keep(at, ReadPlace { address, length, ..ReadPlace::default() });
-            left = rest;
+            self.keep(at, ReadPlace { address, length, start: start as u32, ..ReadPlace::default() });
+            (left, start) = (rest, start + place.length);
         }
-        true
+        let are_all = self.reads == after;
+        self.reads = after;
+        are_all
     }
 
     /// Copies from `address` on; `None`: not all can be read.

@@ -94,11 +94,12 @@ pub fn running_or_waiting(thread: &mut ThreadState) -> Found {
     }
 }
 
-/// Whether the thread is in the signal handler's process_vm_readv(2) (`guarded_copy` of
+/// Whether the thread is in a read of the signal handler's (`guarded_copy` and `gather` of
 /// `swipr_unwind`), which names the thread's own id, and waits for the lock of the memory map. The
-/// program makes no such call. Its slot cannot be used to find out: the timer may be gone by now.
+/// program makes no such calls. Its slot cannot be used to find out: the timer may be gone by now.
 fn is_answering(thread: &ThreadState, activity: Activity) -> bool {
-    const READ: u32 = libc::SYS_process_vm_readv as u32;
+    const READS: [u32; 2] = [libc::SYS_process_vm_readv as u32, libc::SYS_process_vm_writev as u32];
     let own = u64::from(thread.tid());
-    matches!(activity, Activity::Blocked { system_call: Some(READ), first_argument, .. } if first_argument == own)
+    matches!(activity, Activity::Blocked { system_call: Some(call), first_argument, .. }
+        if READS.contains(&call) && first_argument == own)
 }
