@@ -4,7 +4,7 @@
 //! more rights than its user is left alone.
 
 use crate::interpose::{atfork, exit, fork, register_frame, sigaltstack};
-use crate::{ld_preload, prepare};
+use crate::{ld_preload, own_imports, prepare};
 use profiler::for_library::config::{AUTOSTART, Config, ConfigError, Follow, Programs, WaitingFor};
 use profiler::for_library::lifecycle;
 use std::ffi::OsStr;
@@ -27,6 +27,7 @@ fn on_load() {
     if !has_glibc() {
         return;
     }
+    own_imports::bind();
     disabled::contained(|| {
         atfork::prepare();
         exit::prepare();

@@ -12,6 +12,7 @@ mod heap;
 mod interpose;
 mod last_error;
 mod ld_preload;
+mod own_imports;
 mod prepare;
 mod recording_handles;
 

@@ -541,6 +541,75 @@ fn a_process_that_sees_the_ids_of_another_pid_namespace_is_not_recorded_and_says
     host.end();
 }
 
+/// The functions of the C library that the agent calls, but for those that it needs to find these.
+fn called_functions() -> Vec<String> {
+    let output = Command::new("readelf").args(["-W", "--dyn-syms"]).arg(library()).output().expect("readelf");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    let names =
+        text.lines().filter(|line| line.contains(" UND ")).filter_map(|line| line.split_whitespace().nth(7));
+    let names = names.filter_map(|name| name.split('@').next());
+    let left = [
+        "malloc",
+        "calloc",
+        "realloc",
+        "posix_memalign",
+        "free",
+        "environ",
+        "bcmp",
+        "getauxval",
+        "dl_iterate_phdr",
+        "dlopen",
+        "dlsym",
+        "mprotect",
+    ];
+    let is_left =
+        |name: &str| left.contains(&name) || ["_", "mem", "str"].iter().any(|start| name.starts_with(start));
+    names.filter(|name| !is_left(name)).map(str::to_owned).collect()
+}
+
+/// Regression: a program with a function `send` or `listen` of its own ended by SIGSEGV.
+#[test]
+fn functions_of_the_program_with_names_of_the_c_library_are_called_by_the_program_alone() {
+    let names = called_functions();
+    assert!(names.len() > 60 && names.iter().any(|name| name == "bind"), "{names:?}");
+    let own: String =
+        names.iter().map(|name| format!("void {name}(void) {{ __builtin_trap(); }}\n")).collect();
+    let text = r#"
+        static long call(long number, long a, long b, long c) {
+            long result;
+            __asm__ volatile("syscall" : "=a"(result) : "0"(number), "D"(a), "S"(b), "d"(c) : "rcx", "r11", "memory");
+            return result;
+        }
+        static volatile unsigned long sink;
+        __attribute__((noinline)) static void work(void) { for (int i = 0; i < 1000000; i++) sink++; }
+        int main(void) {
+            struct { int descriptor; short wanted, found; } input = {0, 1, 0};
+            call(1, 1, (long)"ready\n", 6);
+            while (call(7, (long)&input, 1, 0) == 0)
+                work();
+            call(1, 1, (long)"ok\n", 3);
+            return 0;
+        }"#;
+    let directory = Directory::new();
+    let [source, program] = ["own.c", "own"].map(|name| directory.path().join(name));
+    std::fs::write(&source, own + text).expect("written");
+    compile(&source, &program, &["-O1", "-w", "-fno-builtin"].map(str::to_owned), &[]);
+    for (variable, value) in [("SWIPR_CONTINUOUS", "250hz,10s"), ("SWIPR_OUTPUT", "life.%p.folded")] {
+        let mut command = Command::new(&program);
+        command.env("LD_PRELOAD", library()).env(variable, value).current_dir(directory.path());
+        let mut host = Host::spawn(command);
+        host.wait_for("ready");
+        expect(&host.record("samples=200&hz=200"), &["share of main with stack main;work >= 0.9"]);
+        let pid = host.pid();
+        host.end();
+        let life = std::fs::read_to_string(directory.path().join(format!("life.{pid}.folded")));
+        assert!(
+            variable == "SWIPR_CONTINUOUS" || life.is_ok_and(|life| life.contains("main;work")),
+            "{variable}"
+        );
+    }
+}
+
 /// How long the storms last, in seconds; a program lives a minute.
 const STORM_VARIABLE: &str = "SWIPR_STORM_SECONDS";
 
