@@ -11,7 +11,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use swipr_os::this_library::is_this_library;
-use swipr_os::{disabled, inherited_sandbox, log, process};
+use swipr_os::{disabled, inherited_sandbox, log, process, this_library};
 
 ctor::declarative::ctor! {
     // SAFETY: nothing that `on_load` calls needs `main` to have begun, and no panic leaves it.
@@ -24,7 +24,7 @@ ctor::declarative::ctor! {
 fn on_load() {
     // A child of a profiled program may be for musl, whose loader takes the packaged library. There
     // it does nothing, and its interposed functions pass their calls on.
-    if !has_glibc() {
+    if !has_glibc() || !is_first_copy() {
         return;
     }
     own_imports::bind();
@@ -62,6 +62,14 @@ fn has_glibc() -> bool {
     // SAFETY: a C string; the answer is null or the address of the function.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"gnu_get_libc_version".as_ptr()) };
     !found.is_null()
+}
+
+/// Whether the library is not loaded a second time, from another file, behind the first.
+fn is_first_copy() -> bool {
+    // SAFETY: a C string; the answer is null or the address of the function.
+    let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"swipr_start".as_ptr()) };
+    // Opened by dlopen(3), it may be in no scope.
+    first.is_null() || this_library::has(first)
 }
 
 /// ThreadSanitizer knows one table of descriptors. It takes the agent's descriptors, which have the

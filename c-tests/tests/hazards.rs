@@ -102,6 +102,20 @@ fn a_library_with_another_name_works_where_it_is_preloaded() {
     host.end();
 }
 
+/// Regression: each passed the signals of the C library on to the other, for ever.
+#[test]
+fn of_two_copies_of_the_library_one_is_at_work() {
+    let (directory, program) = compiled("changes_user");
+    let copies = ["first", "second"].map(|name| directory.path().join(format!("{name}.so")));
+    copies.iter().for_each(|copy| _ = std::fs::copy(library(), copy).expect("copied"));
+    let mut command = Command::new(&program.executable);
+    command.env("LD_PRELOAD", copies.map(|copy| copy.display().to_string()).join(":"));
+    command.env("SWIPR_CONTINUOUS", "49hz,10s");
+    let host = Host::spawn(command);
+    expect(&host.record("seconds=1&hz=200"), &["stats threads >= 2"]);
+    host.end();
+}
+
 #[test]
 fn a_service_that_gives_up_root_gives_it_up_in_all_threads() {
     let (_directory, program) = compiled("drops_privileges");

@@ -4,8 +4,9 @@ use crate::error::{Error, Exit};
 use crate::inherited;
 use crate::process::Process;
 use crate::signals::Signals;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
@@ -13,12 +14,8 @@ use std::time::Duration;
 
 /// Has the loader put the library into the program.
 fn preload(command: &mut Command, library: &Path, start: &Start<'_>) {
-    let mut libraries = OsString::from(library);
-    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
-        libraries.push(":");
-        libraries.push(others);
-    }
-    command.env("LD_PRELOAD", libraries);
+    let others = std::env::var_os("LD_PRELOAD").unwrap_or_default();
+    command.env("LD_PRELOAD", in_front_of(library, others.as_bytes()));
     // A shared AddressSanitizer ends a program in which a library comes before it.
     let mut options = std::env::var_os("ASAN_OPTIONS").filter(|given| !given.is_empty()).unwrap_or_default();
     options.push(if options.is_empty() { "" } else { ":" });
@@ -31,6 +28,20 @@ fn preload(command: &mut Command, library: &Path, start: &Start<'_>) {
         Children::AreNot => std::process::id().to_string(),
     };
     command.env("SWIPR_RECORDER", recorder);
+}
+
+/// The library and what is to be preloaded besides, without other copies of it (ld.so(8)).
+fn in_front_of(library: &Path, others: &[u8]) -> OsString {
+    let is_copy = |path: &[u8]| {
+        path.rsplit(|&byte| byte == b'/').next().is_some_and(|name| name.starts_with(b"libswipr"))
+    };
+    let others = others.split(|byte| b": ".contains(byte)).filter(|path| !path.is_empty() && !is_copy(path));
+    let mut libraries = library.as_os_str().to_owned();
+    for other in others {
+        libraries.push(":");
+        libraries.push(OsStr::from_bytes(other));
+    }
+    libraries
 }
 
 /// How a program ended.
@@ -134,5 +145,18 @@ impl Child {
             Some(number) => ChildExit::Signal(number),
             None => ChildExit::Status(status.code().and_then(|code| code.try_into().ok()).unwrap_or(1)),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_else_is_preloaded_stays_but_for_other_copies_of_the_library() {
+        let with = |others: &str| in_front_of(Path::new("/own/libswipr.so"), others.as_bytes());
+        assert_eq!(with(""), "/own/libswipr.so");
+        let others = "/usr/lib/libswipr.so:libjemalloc.so.2 libswipr.so.0::/a/libx.so";
+        assert_eq!(with(others), "/own/libswipr.so:libjemalloc.so.2:/a/libx.so");
     }
 }

@@ -20,6 +20,8 @@ use swipr_unwind::handler;
 pub const SAMPLING: i32 = 33;
 /// Linux has so many.
 const SIGNALS: i32 = 64;
+/// SIGKILL and SIGSTOP, in a set.
+const CANNOT_BE_BLOCKED: u64 = 1 << (libc::SIGKILL - 1) | 1 << (libc::SIGSTOP - 1);
 /// Of Linux' asm/signal.h: `restorer` counts.
 const SA_RESTORER: c_ulong = 0x0400_0000;
 
@@ -63,6 +65,12 @@ impl Action {
         self.handler == handler::on_signal as *const () as usize
     }
 
+    /// That of another copy of the agent in this process: the C library's blocks no signals. Each
+    /// would hand the C library's signals on to the other, for ever.
+    fn is_of_another_agent(self) -> bool {
+        self.mask | CANNOT_BE_BLOCKED == u64::MAX
+    }
+
     /// Ours, on the stacks on which it is to run.
     fn is_as_wanted(self) -> bool {
         self.is_ours() && self.flags & libc::SA_ONSTACK as c_ulong == on_stack()
@@ -96,6 +104,9 @@ pub fn install() -> io::Result<()> {
     if before.is_ours() {
         let flags = before.flags & !(libc::SA_ONSTACK as c_ulong) | on_stack();
         return action(Some(&Action { flags, ..before })).map(|_| ());
+    }
+    if before.is_of_another_agent() {
+        return Err(io::Error::other("another copy of swipr in this process has recorded it"));
     }
     if !before.has_handler() {
         return Err(io::Error::other("the C library does not use signal 33, so it is not glibc"));
@@ -183,8 +194,7 @@ mod tests {
     #[test]
     fn no_signal_at_all_interrupts_the_handler() {
         std::thread::spawn(install).join().unwrap().unwrap();
-        let cannot_be_blocked = 1 << (libc::SIGKILL - 1) | 1 << (libc::SIGSTOP - 1);
-        assert_eq!(action(None).unwrap().mask | cannot_be_blocked, u64::MAX);
+        assert_eq!(action(None).unwrap().mask | CANNOT_BE_BLOCKED, u64::MAX);
         assert!(is_installed());
     }
 

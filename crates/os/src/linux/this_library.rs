@@ -16,18 +16,24 @@ fn file_name(path: &[u8]) -> Option<&[u8]> {
     Path::new(OsStr::from_bytes(path)).file_name().map(OsStr::as_bytes)
 }
 
-/// As the loader has it (dladdr(3)).
+/// As the loader has it.
 fn own_path() -> Option<&'static CStr> {
-    let mut found = MaybeUninit::<libc::Dl_info>::uninit();
-    // SAFETY: any address may be asked for; the information is written if the answer is not 0.
-    let found = unsafe {
-        match libc::dladdr(own_path as *const c_void, found.as_mut_ptr()) {
-            0 => return None,
-            _ => found.assume_init(),
-        }
-    };
+    let found = object_of(own_path as *const c_void)?;
     // SAFETY: null, or the loader's text, which stays as long as the library.
     (!found.dli_fname.is_null()).then(|| unsafe { CStr::from_ptr(found.dli_fname) })
+}
+
+/// Whether this is an address in the file that this code is in.
+pub fn has(address: *const c_void) -> bool {
+    let base = |address: *const c_void| object_of(address).map(|found| found.dli_fbase);
+    base(address).is_some_and(|found| base(has as *const c_void) == Some(found))
+}
+
+/// What the loader says of an address (dladdr(3)).
+fn object_of(address: *const c_void) -> Option<libc::Dl_info> {
+    let mut found = MaybeUninit::<libc::Dl_info>::uninit();
+    // SAFETY: any address may be asked for; the information is written if the answer is not 0.
+    unsafe { (libc::dladdr(address, found.as_mut_ptr()) != 0).then(|| found.assume_init()) }
 }
 
 #[cfg(test)]
