@@ -4,9 +4,12 @@
 
 use crate::support::*;
 use saphyr::{LoadableYamlNode, Yaml};
+use std::fs::File;
+use std::io::Read;
 use std::process::Command;
 use swipr_c_tests::agent::checkout;
 use swipr_c_tests::container::{Container, missing};
+use swipr_c_tests::directory::Directory;
 
 /// Every command line of swipr's in a YAML document: `command`, or what the image starts, and
 /// `args`.
@@ -65,6 +68,37 @@ fn commands_in_container_files_are_understood() {
         let said = says(words);
         assert_eq!(said.status, Some(3), "{said:?}");
     }
+}
+
+/// Regression: busybox's cp stopped at a link that was there, and wrote over the library that
+/// running services had mapped, which ended them.
+#[test]
+fn the_image_can_copy_again_and_leaves_the_old_library_to_the_services_that_mapped_it() {
+    let room = Directory::new();
+    let (source, target) = (room.path().join("swipr"), room.path().join("target"));
+    std::fs::create_dir_all(source.join("lib")).expect("a folder");
+    std::fs::create_dir_all(&target).expect("a folder");
+    let file = source.join("lib/libswipr.so.0");
+    std::fs::write(&file, "1").expect("a file");
+    std::os::unix::fs::symlink("libswipr.so.0", source.join("lib/libswipr.so")).expect("a link");
+    let image = read(&checkout().join("loader-scripts/containers/Dockerfile"));
+    let line = image.lines().find_map(|line| line.strip_prefix("CMD ")).expect("a command");
+    let line = line.replace("/opt/swipr", &source.display().to_string());
+    let line = line.replace("/target", &target.display().to_string());
+    let words: Vec<String> = serde_json::from_str(&line).expect("a list of words");
+    let copies = |version: &str| {
+        std::fs::write(&file, version).expect("a file");
+        assert!(Command::new(&words[0]).args(&words[1..]).status().is_ok_and(|status| status.success()));
+        let copied = target.join("lib/libswipr.so");
+        assert!(copied.is_symlink() && read(&copied) == version);
+        assert_eq!(std::fs::read_dir(&target).expect("the folder").count(), 1);
+        File::open(&copied).expect("the copy")
+    };
+    let mut mapped = copies("1");
+    copies("2");
+    let mut bytes = String::new();
+    mapped.read_to_string(&mut bytes).expect("its text");
+    assert_eq!(bytes, "1");
 }
 
 #[test]
