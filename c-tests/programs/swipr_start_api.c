@@ -180,6 +180,22 @@ static void status_texts(void)
     HOST_CHECK(strcmp(swipr_strerror(-1), swipr_strerror(1000)) == 0);
 }
 
+/* So many recordings as may run; one more is refused at once. */
+static void too_many(const char *directory)
+{
+    uint64_t recordings[8], ninth = 7;
+    char path[512];
+    for (int i = 0; i < 8; i++) {
+        snprintf(path, sizeof path, "%s/many-%d.folded", directory, i);
+        HOST_CHECK(swipr_recording_begin(path, "folded", 10000, &recordings[i]) == SWIPR_OK);
+    }
+    HOST_CHECK(swipr_recording_begin(path, "folded", 10000, &ninth) == SWIPR_RECORDING_FAILED);
+    check_error_text("8 recordings are running");
+    HOST_CHECK(ninth == 7);
+    for (int i = 0; i < 8; i++)
+        HOST_CHECK(swipr_recording_end(recordings[i]) == SWIPR_OK);
+}
+
 int main(int count, char **arguments)
 {
     char path[512], socket_path[512] = "", again[512] = "";
@@ -246,6 +262,7 @@ int main(int count, char **arguments)
     HOST_CHECK(swipr_recording_end(recording) != SWIPR_OK);
     check_error_text(NULL);
 
+    too_many(arguments[1]);
     with_options(arguments[1]);
     wrong_options(arguments[1]);
     status_texts();

@@ -2,7 +2,7 @@
 
 use super::{
     SWIPR_ALREADY_RUNNING, SWIPR_CANNOT_LISTEN, SWIPR_FAILED, SWIPR_INVALID_ARGUMENT, SWIPR_NOT_RUNNING,
-    SWIPR_OK, swipr_status,
+    SWIPR_OK, SWIPR_RECORDING_FAILED, swipr_status,
 };
 use crate::last_error::{self, LastError};
 use profiler::for_library::lifecycle;
@@ -21,6 +21,7 @@ impl From<lifecycle::LifeError> for Failure {
             lifecycle::LifeError::AlreadyRunning => SWIPR_ALREADY_RUNNING,
             lifecycle::LifeError::NotRunning => SWIPR_NOT_RUNNING,
             lifecycle::LifeError::Listen(_) => SWIPR_CANNOT_LISTEN,
+            lifecycle::LifeError::Recording(_) => SWIPR_RECORDING_FAILED,
             lifecycle::LifeError::Failed(_) => SWIPR_FAILED,
         };
         Failure(status, error.to_string())

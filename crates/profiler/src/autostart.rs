@@ -69,7 +69,7 @@ pub fn begin(agent: &Arc<Agent>, config: &Config) -> Option<WholeRun> {
     if let Some(continuous) = config.continuous {
         let purpose = WriterTask::Keep(continuous.keep);
         let request = request(continuous.interval, &swipr_formats::GOROUTINES, purpose, Symbolize::Lazy);
-        agent.submit(request, Box::new(NullOutput), Arc::default());
+        let _ = agent.submit(request, Box::new(NullOutput), Arc::default());
     }
     let whole = config.life_file.as_ref().and_then(|file| begin_file(agent, file));
     if config.continuous.is_some() || config.life_file.is_some() {
@@ -87,11 +87,9 @@ fn begin_file(agent: &Arc<Agent>, file: &LifeFile) -> Option<WholeRun> {
         return None;
     }
     let output = FileOutput::renamed_when_complete(path, completion.clone());
-    agent.submit(
-        request(INTERVAL, file.format, WriterTask::Samples, Symbolize::Now),
-        Box::new(output),
-        stop.clone(),
-    );
+    let request = request(INTERVAL, file.format, WriterTask::Samples, Symbolize::Now);
+    // If it is refused, the completion says so.
+    let _ = agent.submit(request, Box::new(output), stop.clone());
     Some(WholeRun { stop, completion })
 }
 

@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 use swipr_os::disabled;
 use swipr_os::{descriptors, file_system, loader_lock, own_threads, process, signals};
 use swipr_server::listen::{Address, Identity, remove_neighbours};
-use swipr_server::recording::{Output, Request};
+use swipr_server::recording::{Output, Request, StartError};
 use swipr_server::wake_server;
 
 /// How long `swipr_start` waits for the server to listen, `swipr_stop` for it to end, and every
@@ -46,6 +46,8 @@ pub enum LifeError {
     NotRunning,
     /// It cannot listen.
     Listen(String),
+    /// It does not start this recording.
+    Recording(StartError),
     /// The operating system refused a thread, or did not answer in time.
     Failed(String),
 }
@@ -56,6 +58,7 @@ impl fmt::Display for LifeError {
             LifeError::AlreadyRunning => write!(f, "swipr is running already in this process"),
             LifeError::NotRunning => write!(f, "swipr is not running; call swipr_start first"),
             LifeError::Listen(reason) | LifeError::Failed(reason) => write!(f, "{reason}"),
+            LifeError::Recording(error) => write!(f, "{error}"),
         }
     }
 }
@@ -214,7 +217,7 @@ fn stop_until(deadline: Instant) -> Result<(), LifeError> {
 /// Has the server start a recording, see `Agent::submit`.
 pub fn submit(request: Request, output: Box<dyn Output>, stop: Arc<StopTime>) -> Result<(), LifeError> {
     let (agent, _) = wait_until_started().ok_or(LifeError::NotRunning)?;
-    agent.submit(request, output, stop);
+    agent.submit(request, output, stop).map_err(LifeError::Recording)?;
     wake();
     Ok(())
 }

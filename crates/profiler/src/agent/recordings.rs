@@ -41,27 +41,39 @@ pub(super) struct Submitted {
     request: Request,
     pub(super) output: Box<dyn Output>,
     stop: Arc<StopTime>,
+    counters: Arc<RecordingCounters>,
+    place: RunningPlace,
 }
 
 impl Agent {
-    /// Leaves a recording for the server thread to start: recordings are started by a thread that
-    /// has the agent's own descriptor table. The caller wakes the server then. Setting `stop` (and
-    /// calling [`Agent::wake_sampler`]) ends the recording.
-    pub fn submit(&self, request: Request, output: Box<dyn Output>, stop: Arc<StopTime>) {
+    /// Takes a place for a recording, and leaves the recording for the server thread to start:
+    /// recordings are started by a thread that has the agent's own descriptor table. The caller
+    /// wakes the server then. Setting `stop` (and calling [`Agent::wake_sampler`]) ends the
+    /// recording.
+    pub fn submit(
+        self: &Arc<Self>,
+        request: Request,
+        output: Box<dyn Output>,
+        stop: Arc<StopTime>,
+    ) -> Result<(), StartError> {
+        let counters = Arc::<RecordingCounters>::default();
+        let place = self.take_place(None, &stop, &counters)?;
         match lock(&self.submitted) {
             // Who stops the agent says so before it takes what was submitted.
             Some(_) if self.stopping.load(Relaxed) => output.finish(Err(STOPPING.into())),
-            Some(mut submitted) => submitted.push(Submitted { request, output, stop }),
+            Some(mut submitted) => submitted.push(Submitted { request, output, stop, counters, place }),
             None => output.finish(Err(disabled::message().unwrap_or_default())),
         }
+        Ok(())
     }
 
     /// Starts what was submitted. For the server thread.
     pub fn start_submitted(self: &Arc<Self>) {
         let submitted = lock(&self.submitted).map(|mut submitted| std::mem::take(&mut *submitted));
-        for Submitted { request, output, stop } in submitted.into_iter().flatten() {
-            if let Err((error, output)) = self.begin(request, output, stop) {
-                output.finish(Err(error.to_string()));
+        for Submitted { request, output, stop, counters, place } in submitted.into_iter().flatten() {
+            match wanted_threads::check(&request) {
+                Ok(()) => self.record(place, counters, request, output, stop),
+                Err(what) => output.finish(Err(StartError::NoThread(what).to_string())),
             }
         }
     }
@@ -187,10 +199,22 @@ impl Agent {
         let counters = Arc::<RecordingCounters>::default();
         // A snapshot is over soon.
         let id_of_client = request.id.clone().filter(|_| request.length != Length::Ticks(1));
-        let place = match self.take_place(id_of_client, &stop, &counters) {
-            Ok(place) => place,
+        match self.take_place(id_of_client, &stop, &counters) {
+            Ok(place) => self.record(place, counters, request, output, stop),
             Err(error) => return Err((error, output)),
-        };
+        }
+        Ok(())
+    }
+
+    /// Starts the recording that has this place.
+    fn record(
+        self: &Arc<Self>,
+        place: RunningPlace,
+        counters: Arc<RecordingCounters>,
+        request: Request,
+        output: Box<dyn Output>,
+        stop: Arc<StopTime>,
+    ) {
         self.counters.recordings.add(1);
         let (send, samples) = sample_queue(QUEUE_BYTES);
         let request = Arc::new(request);
@@ -220,13 +244,9 @@ impl Agent {
             agent.wake_sampler();
             samples.drain();
         });
-        if !started {
-            return Ok(());
-        }
-        if self.sampler.add(active) {
+        if started && self.sampler.add(active) {
             self.start_sampler();
         }
-        Ok(())
     }
 
     fn start_sampler(self: &Arc<Self>) {

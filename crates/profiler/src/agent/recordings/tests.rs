@@ -92,9 +92,25 @@ impl Output for End {
 /// Regression: nobody took it any more, and its caller waited for two minutes.
 #[test]
 fn a_recording_that_is_submitted_to_an_agent_that_has_stopped_ends() {
-    let agent = Agent::new(&Config::default());
+    let agent = Arc::new(Agent::new(&Config::default()));
     agent.stop();
+    let (sender, _ends) = std::sync::mpsc::channel();
+    assert_eq!(agent.submit(last(), Box::new(End(sender)), Arc::default()), Err(StartError::Stopping));
+}
+
+/// Regression: it was accepted, and its caller learned at its end that there was none.
+#[test]
+fn one_recording_too_many_is_refused_when_it_is_submitted() {
+    let agent = Arc::new(Agent::new(&Config::default()));
     let (sender, ends) = std::sync::mpsc::channel();
-    agent.submit(last(), Box::new(End(sender)), Arc::default());
-    assert_eq!(ends.try_recv().unwrap().unwrap_err(), STOPPING);
+    let submit = || agent.submit(last(), Box::new(End(sender.clone())), Arc::default());
+    for _ in 0..MAX_RECORDINGS {
+        assert_eq!(submit(), Ok(()));
+    }
+    assert_eq!(submit(), Err(StartError::TooMany));
+    assert_eq!(agent.recorded().0, MAX_RECORDINGS);
+    // Those that were never started leave their places.
+    agent.stop();
+    assert!((0..MAX_RECORDINGS).all(|_| ends.try_recv().unwrap().is_err()));
+    assert_eq!(agent.recorded().0, 0);
 }
