@@ -21,6 +21,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use swipr_formats::model::Mode;
 use swipr_formats::{MemoryRecording, Selection};
+use swipr_os::process;
 use swipr_server::listen::{Pattern, Place};
 use swipr_server::recording::{Filter, Length, Request, Symbolize};
 
@@ -117,7 +118,7 @@ impl Builder {
         let output = MemoryOutput::new(kept.clone(), completion.clone());
         lifecycle::submit(request, Box::new(output), stop.clone())
             .map_err(|error| Error(error.to_string()))?;
-        Ok(Profiler { kept, completion, stop })
+        Ok(Profiler { kept, completion, stop, process: process::pid() })
     }
 }
 
@@ -132,12 +133,14 @@ impl Builder {
     }
 }
 
-/// A recording that is under way. It ends when this is dropped.
+/// A recording that is under way. It ends when this is dropped. After a fork it is the parent's:
+/// in the child, `stop` is an error and reports are empty.
 #[derive(Debug)]
 pub struct Profiler {
     kept: Arc<Mutex<MemoryRecording>>,
     completion: Arc<Completion>,
     stop: Arc<StopTime>,
+    process: u32,
 }
 
 impl Profiler {
@@ -149,17 +152,28 @@ impl Profiler {
     /// What was recorded so far. The recording continues. Samples of the last twentieth of a second
     /// may be missing.
     pub fn report(&self) -> Report {
-        Report::of(&self.kept)
+        match self.is_parents() {
+            // A thread that held the lock at the fork does not exist here.
+            true => Report::of(&Mutex::new(MemoryRecording::new(SLICE_NS, 0))),
+            false => Report::of(&self.kept),
+        }
     }
 
     /// Ends the recording; all that was sampled is in the report.
     pub fn stop(self) -> Result<Report, Error> {
+        if self.is_parents() {
+            return Err(Error("the recording was begun before a fork: it is the parent process's".into()));
+        }
         self.end();
         match self.completion.wait(TIMEOUT) {
             Some(Ok(_)) => Ok(Report::of(&self.kept)),
             Some(Err(reason)) => Err(Error(reason)),
             None => Err(Error("the recording did not end in time".into())),
         }
+    }
+
+    fn is_parents(&self) -> bool {
+        self.process != process::pid()
     }
 
     fn end(&self) {
