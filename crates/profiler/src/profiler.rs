@@ -85,9 +85,9 @@ impl Builder {
         self
     }
 
-    /// Starts to record: an error if 8 recordings run in this process. A profiler of this crate that
-    /// runs already is used. A preloaded `libswipr.so` is another one: of the two, the one that
-    /// records first has the samples, and recordings of the other end with an error.
+    /// Starts to record: an error if 8 recordings run in this process. A profiler of this crate
+    /// that runs already is used. A preloaded `libswipr.so` is another one: the one that records
+    /// first has the samples, and recordings of the other end with an error.
     pub fn start(self) -> Result<Profiler, Error> {
         let shortest_and_longest = Duration::from_micros(100)..=Duration::from_secs(1);
         if !shortest_and_longest.contains(&self.interval) {
