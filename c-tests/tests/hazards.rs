@@ -555,6 +555,27 @@ fn a_process_that_sees_the_ids_of_another_pid_namespace_is_not_recorded_and_says
     host.end();
 }
 
+/// Regression: such a child waited five seconds each time for its parent's agent to end, and
+/// removed the parent's socket.
+#[test]
+fn a_child_with_its_parents_id_in_another_name_space_leaves_the_parents_agent_alone() {
+    let namespace = ["unshare", "-pf", "--mount-proc"];
+    if !Command::new(namespace[0]).args(&namespace[1..]).arg("true").status().is_ok_and(|it| it.success()) {
+        return not_run("children with their parent's id: the tests may not make a PID namespace");
+    }
+    let (_directory, program) = compiled("children_with_the_same_id");
+    let mut command = Command::new(namespace[0]);
+    command.args(&namespace[1..]).arg(&program.executable).env("LD_PRELOAD", library());
+    let mut host = Host::spawn(command);
+    host.wait_for("ready");
+    let socket = host.socket_of(1);
+    host.tell("go");
+    host.wait_for("children done");
+    let recording = host::record(&socket, "samples=200&hz=200");
+    expect(&recording, &["every sample of burner has stack burner_main;work"]);
+    host.end();
+}
+
 /// The functions of the C library that the agent calls, but for those that it needs to find these.
 fn called_functions() -> Vec<String> {
     let output = Command::new("readelf").args(["-W", "--dyn-syms"]).arg(library()).output().expect("readelf");

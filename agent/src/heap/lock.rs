@@ -1,16 +1,16 @@
 //! The heap's lock. A fork must hold it, too: otherwise the child could find it held by a thread
 //! that the child does not have.
 //!
-//! A child that no fork handler has seen (of `_Fork`, or of clone(2)) may find it held. Its process
-//! id shows that. It has no heap then: neither it nor its own children wait for a thread that does
-//! not exist.
+//! A child that no fork handler has seen (of `_Fork`, or of clone(2)) may find it held. The mark
+//! of its memory shows that ([`claim`]). It has no heap then: neither it nor its own children wait
+//! for a thread that does not exist.
 
 use profiler::for_library::signal_exclusion;
 use std::cell::{Cell, UnsafeCell};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
-use swipr_os::{locks, process};
+use swipr_os::{claim, locks, process};
 
 /// How long a thread waits before it checks whether the holder exists. The lock is held for
 /// microseconds.
@@ -76,7 +76,7 @@ fn hold_later() -> Option<HeapHeld> {
             return Some(HeapHeld(()));
         }
         let known = PROCESS.load(Relaxed);
-        if known != 0 && known != process::pid() {
+        if known != 0 && !claim::is_claimed_as(known) {
             return None;
         }
     }
@@ -96,9 +96,9 @@ pub fn watch_forks() {
         let held = OF_FORK.take().map(ManuallyDrop::into_inner);
         IS_LOST.store(held.is_none(), Relaxed);
         // In a sandbox even getpid(2) may be forbidden.
-        PROCESS.store(if signal_exclusion::is_in_sandbox() { 0 } else { process::pid() }, Relaxed);
+        PROCESS.store(if signal_exclusion::is_in_sandbox() { 0 } else { claim::claim() }, Relaxed);
     }
-    PROCESS.store(process::pid(), Relaxed);
+    PROCESS.store(claim::claim(), Relaxed);
     // SAFETY: the functions stay where they are: the library cannot be unloaded.
     unsafe { libc::pthread_atfork(Some(before), Some(in_parent), Some(in_child)) };
 }

@@ -168,6 +168,7 @@ const WRITTEN_OUT: &[&str] = &[
     "swipr_start_api",
     // In hazards.rs.
     "changes_root",
+    "children_with_the_same_id",
     "daemon",
     "drops_privileges",
     "few_queued_signals",

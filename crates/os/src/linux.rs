@@ -1,5 +1,6 @@
 //! Linux.
 
+pub mod claim;
 pub mod cpu_timers;
 pub mod cpus;
 pub mod descriptors;

@@ -7,7 +7,7 @@ use crate::config::Config;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
 use std::sync::{Arc, OnceLock};
-use swipr_os::process;
+use swipr_os::claim;
 use swipr_server::Server;
 use swipr_server::listen::{Address, SocketFile};
 
@@ -17,7 +17,8 @@ static INSTANCE: AtomicPtr<Instance> = AtomicPtr::new(null_mut());
 pub struct Instance {
     /// The child of a fork starts again with it.
     pub config: Config,
-    /// The process that started it: a child by vfork(2) has its parent's memory. 0: none.
+    /// The process that started it, by [`claim`]: a child by vfork(2) has its parent's memory. 0:
+    /// none.
     process: AtomicU32,
     /// This process is the child of a fork, without execve(2) since.
     is_forked: AtomicBool,
@@ -44,7 +45,7 @@ impl Instance {
         let is_forked = Instance::get().is_some_and(Instance::is_forked);
         let instance = Instance {
             config,
-            process: process::pid().into(),
+            process: claim::claim().into(),
             is_forked: is_forked.into(),
             has_own_table: false.into(),
             waits: false.into(),
@@ -61,7 +62,7 @@ impl Instance {
 
     /// Whether this process began it.
     pub fn is_of_this_process(&self) -> bool {
-        self.process.load(Relaxed) == process::pid()
+        claim::is_claimed_as(self.process.load(Relaxed))
     }
 
     pub fn is_forked(&self) -> bool {
