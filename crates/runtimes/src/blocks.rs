@@ -282,6 +282,9 @@ impl<'b> BlockMemory<'b> {
     }
 
     fn array<const N: usize>(&mut self, address: u64) -> Option<[u8; N]> {
+        if let Some(bytes) = self.bytes(address)?.first_chunk() {
+            return Some(*bytes);
+        }
         let mut bytes = [0; N];
         self.copy(address, &mut bytes)?;
         Some(bytes)
