@@ -13,39 +13,40 @@ use swipr_unwind::system_call::{IoVec, gather, process_vm_readv, thread_id};
 
 /// Bytes of a block: a page at most, which can be read, or not.
 const BLOCK: usize = 1024;
-/// Blocks that are kept.
-const BLOCKS: usize = 128;
+/// Bytes that are kept, and the places from which they were read.
+const BYTES: usize = 128 * BLOCK;
+const PLACES: usize = 1024;
 /// Blocks that one walk may read, each by a system call of its own: its time is bounded by this.
 const MAX_READS: usize = 640;
-/// So many that are read together take less time than one by itself.
+/// So many places that are read together take less time than a block by itself.
 const TOGETHER: usize = 4;
 /// Places that are read by one system call.
 pub(crate) const BATCH: usize = 16;
 
 /// What is shorter than a block is found by the lines of memory in which it lies, of so many bytes.
 const LINE: u64 = 64;
-const LINES: usize = 2048;
+const LINES: usize = 8192;
+const NUMBERS_OF_BLOCKS: usize = 256;
 
 /// Room for what one walk reads at a time; zeroed memory is valid.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Blocks {
-    bytes: [[u8; BLOCK]; BLOCKS],
-    places: [ReadPlace; BLOCKS],
-    /// In which block a line was kept last, and a whole block of memory, by their addresses. What
+    bytes: [u8; BYTES],
+    places: [ReadPlace; PLACES],
+    /// From which place a line was kept last, and a whole block of memory, by their addresses. What
     /// another one was written over is read again.
-    of_line: [u8; LINES],
-    of_block: [u8; BLOCKS],
+    of_line: [u16; LINES],
+    of_block: [u16; NUMBERS_OF_BLOCKS],
 }
 
-/// What a block holds.
+/// What was read from a place.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 struct ReadPlace {
     address: u64,
     length: u32,
-    /// Where its bytes begin among those of all blocks: in this block, or in a later one of those
-    /// that were read with it. These are written over after this one.
+    /// How many bytes the walk had read before.
     start: u32,
     /// Something of it was needed.
     is_needed: bool,
@@ -67,8 +68,9 @@ pub struct BlockMemory<'b> {
     blocks: &'b mut Blocks,
     memory_file: i32,
     tid: i32,
-    /// How many were read.
+    /// How many places were read, and the bytes of them.
     reads: usize,
+    end: usize,
     /// What that has cost, and may: one that was read with others is the unit.
     cost: usize,
     most_cost: usize,
@@ -81,7 +83,7 @@ impl<'b> BlockMemory<'b> {
     /// [`guarded_copy_or_file`](swipr_unwind::memory::guarded_copy_or_file).
     pub fn new(blocks: &'b mut Blocks, memory_file: i32) -> BlockMemory<'b> {
         let (tid, most_cost) = (thread_id(), MAX_READS * TOGETHER);
-        BlockMemory { blocks, memory_file, tid, reads: 0, cost: 0, most_cost, last: 0, before: 0 }
+        BlockMemory { blocks, memory_file, tid, reads: 0, end: 0, cost: 0, most_cost, last: 0, before: 0 }
     }
 
     /// Reads what the thread's last two walks needed.
@@ -111,7 +113,7 @@ impl<'b> BlockMemory<'b> {
 
     /// What was read is read again.
     pub fn forget(&mut self) {
-        (self.reads, self.cost) = (0, 0);
+        (self.reads, self.end, self.cost) = (0, 0, 0);
     }
 
     /// How many blocks may still be read, each by itself.
@@ -125,19 +127,20 @@ impl<'b> BlockMemory<'b> {
     }
 
     fn filled(&self) -> usize {
-        self.reads.min(BLOCKS)
+        self.reads.min(PLACES)
     }
 
     /// Where something from `address` on is kept.
     fn place_of(&self, address: u64) -> Option<usize> {
         let of_line = self.blocks.of_line.get((address / LINE) as usize % LINES);
-        let of_block = self.blocks.of_block.get((address / BLOCK as u64) as usize % BLOCKS);
+        let of_block = self.blocks.of_block.get((address / BLOCK as u64) as usize % NUMBERS_OF_BLOCKS);
         let kept = of_line.into_iter().chain(of_block).map(|&at| usize::from(at));
         kept.into_iter().find(|&at| self.known(at, address).is_some())
     }
 
-    /// Has the block with this number hold what was read there.
-    fn keep(&mut self, at: usize, place: ReadPlace) {
+    /// Keeps what was read from a place. Returns its number.
+    fn keep(&mut self, place: ReadPlace) -> usize {
+        let at = self.reads % PLACES;
         let last = place.address.saturating_add(u64::from(place.length)).saturating_sub(1);
         let is_block = place.length as usize == BLOCK;
         let (bytes, index) = match is_block {
@@ -147,21 +150,32 @@ impl<'b> BlockMemory<'b> {
         let count = index.len();
         for number in place.address / bytes..=last / bytes {
             if let Some(kept) = index.get_mut(number as usize % count) {
-                *kept = at as u8;
+                *kept = at as u16;
             }
         }
         if let Some(kept) = self.blocks.places.get_mut(at) {
             *kept = place;
         }
         self.reads += 1;
+        at
     }
 
     /// What was read from `address` on.
     fn known(&self, at: usize, address: u64) -> Option<&[u8]> {
         let place = self.blocks.places.get(at).filter(|_| at < self.filled())?;
-        let length = place.length as usize;
+        let (start, length) = (place.start as usize, place.length as usize);
         let inside = address.checked_sub(place.address).filter(|&inside| inside < length as u64)?;
-        self.blocks.bytes.as_flattened().get(place.start as usize..)?.get(inside as usize..length)
+        // Else it was written over.
+        let bytes = self.blocks.bytes.get(start % BYTES..).filter(|_| self.end <= start + BYTES)?;
+        bytes.get(inside as usize..length)
+    }
+
+    /// Makes room for so many bytes, where the oldest ones are. Returns how many were read before.
+    fn make_room(&mut self, length: usize) -> usize {
+        let behind = self.end % BYTES;
+        let start = if behind + length > BYTES { self.end + BYTES - behind } else { self.end };
+        self.end = start + length;
+        start
     }
 
     /// As much as is known from `address` on; reads it, if nothing is.
@@ -184,15 +198,15 @@ impl<'b> BlockMemory<'b> {
         if self.is_used_up() {
             return None;
         }
-        let at = self.reads % BLOCKS;
-        let bytes = self.blocks.bytes.get_mut(at)?;
+        self.cost += TOGETHER;
+        let start = self.make_room(BLOCK);
+        let bytes = self.blocks.bytes.get_mut(start % BYTES..)?.get_mut(..BLOCK)?;
         let read = match self.memory_file {
             -1 => process_vm_readv(self.tid, address, bytes).unwrap_or(0),
             file => guarded_copy_or_file(address, bytes, file),
         };
         let length = if read == BLOCK { BLOCK as u32 } else { 0 };
-        self.keep(at, ReadPlace { address, length, start: (at * BLOCK) as u32, ..ReadPlace::default() });
-        self.cost += TOGETHER;
+        let at = self.keep(ReadPlace { address, length, start: start as u32, ..ReadPlace::default() });
         (read == BLOCK).then_some(at)
     }
 
@@ -216,39 +230,27 @@ impl<'b> BlockMemory<'b> {
                 count += 1;
             }
         }
-        let mut list = list.get(..count).filter(|_| count > 1).unwrap_or_default();
-        while let Some((part, rest)) = list.split_at_checked(list.len().min(BLOCKS - self.reads % BLOCKS))
-            && !part.is_empty()
-            && self.read_part(part)
-        {
-            list = rest;
+        if let Some(list) = list.get(..count).filter(|_| count > 1) {
+            self.read_together(list);
         }
     }
 
-    /// Reads these places into as many free blocks, one behind the other up to the end of the last
-    /// one; whether all could be read.
-    fn read_part(&mut self, list: &[IoVec]) -> bool {
-        let at = self.reads % BLOCKS;
-        let end = (at + list.len()) * BLOCK;
-        let mut start = list.iter().fold(end, |start, place| start.saturating_sub(place.length));
-        let may_read = !self.is_used_up();
-        let free = self.blocks.bytes.as_flattened_mut().get_mut(start..end);
-        let Some(free) = free.filter(|_| may_read) else { return false };
+    /// Reads these places as far as they can be read.
+    fn read_together(&mut self, list: &[IoVec]) {
+        if self.is_used_up() {
+            return;
+        }
         self.cost += list.len();
-        // What is there is written over, also where not all can be read.
-        let places = self.blocks.places.iter_mut().skip(at).take(list.len());
-        places.for_each(|place| *place = ReadPlace::default());
-        let mut left = gather(self.tid, list, free).unwrap_or(0);
-        let after = self.reads + list.len();
-        for (at, place) in (at..).zip(list) {
-            let Some(rest) = left.checked_sub(place.length) else { break };
+        let total = list.iter().map(|place| place.length).sum();
+        let mut start = self.make_room(total);
+        let room = self.blocks.bytes.get_mut(start % BYTES..).and_then(|bytes| bytes.get_mut(..total));
+        let mut left = room.and_then(|room| gather(self.tid, list, room).ok()).unwrap_or(0);
+        for place in list {
+            let Some(rest) = left.checked_sub(place.length) else { return };
             let (address, length) = (place.base as u64, place.length as u32);
-            self.keep(at, ReadPlace { address, length, start: start as u32, ..ReadPlace::default() });
+            self.keep(ReadPlace { address, length, start: start as u32, ..ReadPlace::default() });
             (left, start) = (rest, start + place.length);
         }
-        let are_all = self.reads == after;
-        self.reads = after;
-        are_all
     }
 
     /// Copies from `address` on; `None`: not all can be read.
