@@ -13,7 +13,7 @@
 //! - `swift`: the demangler of the process's own Swift runtime;
 //! - `descriptors`: a descriptor table of the agent's own; `file_system`: its own directories;
 //! - `memory`: of the agent's own, apart from the host's;
-//! - `process`: what this process is.
+//! - `process`: what this process is; `claim`: whether memory is its own.
 //!
 //! Beside them, the same on every system: `locks` with a bound, `log`, `text` without a heap,
 //! `hook` (functions that are given at the start), `disabled` (the agent turned off for good),

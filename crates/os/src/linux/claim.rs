@@ -1,9 +1,9 @@
 //! Which process this memory belongs to.
 //!
 //! A child that no fork handler has seen has its parent's memory, or a copy of it. Its process id
-//! does not always tell: a child by clone(2) with CLONE_NEWPID of a container's process 1 is 1, too.
-//! So a page is marked that the kernel empties in each copy (madvise(2), MADV_WIPEONFORK: Linux
-//! 4.14). Older kernels leave the id alone.
+//! does not always tell: a child by clone(2) with CLONE_NEWPID of a container's process 1 has the
+//! id 1, too. So a page is marked that the kernel empties in each copy (madvise(2),
+//! MADV_WIPEONFORK, Linux 4.14). On older kernels only the id tells.
 
 use super::{memory, process};
 use std::ptr::null_mut;
