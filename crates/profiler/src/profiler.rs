@@ -79,7 +79,8 @@ impl Builder {
     }
 
     /// Where the profiler also listens (see `docs/http.md`), if it does not run already. The
-    /// default is an address that no client knows: an abstract socket of a random name.
+    /// default is an address that no client knows: an abstract socket of a random name. The
+    /// variable `SWIPR_LISTEN` opens a second address in any case.
     pub fn socket(mut self, pattern: &str) -> Builder {
         self.socket = Some(pattern.to_owned());
         self
@@ -124,12 +125,14 @@ impl Builder {
 
 impl Builder {
     fn config(&self) -> Result<Config, Error> {
-        let config = Config::with_socket(self.socket.as_deref()).map_err(|error| Error(error.to_string()));
-        if self.socket.is_some() {
-            return config;
+        let config = Config::with_socket(self.socket.as_deref());
+        let mut config = config.map_err(|error| Error(error.to_string()))?;
+        if self.socket.is_none()
+            && let Some(main) = config.places.first_mut()
+        {
+            *main = Pattern::parse(b"swipr-{PID}-{UUID}").map(Place::Abstract).map_err(Error)?;
         }
-        let nobody_knows = Pattern::parse(b"swipr-{PID}-{UUID}").map(Place::Abstract).map_err(Error)?;
-        config.map(|config| Config { places: vec![nobody_knows], ..config })
+        Ok(config)
     }
 }
 
