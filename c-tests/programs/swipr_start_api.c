@@ -180,6 +180,19 @@ static void status_texts(void)
     HOST_CHECK(strcmp(swipr_strerror(-1), swipr_strerror(1000)) == 0);
 }
 
+/* A file has the program's umask, also where that is another one than at the agent's start. */
+static void file_mode(const char *directory)
+{
+    char path[512];
+    struct stat file;
+    snprintf(path, sizeof path, "%s/mode.folded", directory);
+    mode_t before = umask(077);
+    HOST_CHECK(swipr_record_to_file(path, "folded", 1, 1000) == SWIPR_OK);
+    umask(before);
+    HOST_CHECK(stat(path, &file) == 0);
+    HOST_CHECK((file.st_mode & 0777) == 0600);
+}
+
 /* So many recordings as may run; one more is refused at once. */
 static void too_many(const char *directory)
 {
@@ -262,10 +275,11 @@ int main(int count, char **arguments)
     HOST_CHECK(swipr_recording_end(recording) != SWIPR_OK);
     check_error_text(NULL);
 
-    too_many(arguments[1]);
     with_options(arguments[1]);
     wrong_options(arguments[1]);
     status_texts();
+    too_many(arguments[1]);
+    file_mode(arguments[1]);
 
     /* What cannot be done is refused, with a reason. */
     HOST_CHECK(swipr_record_to_file(path, "no-such-format", 1, 1000) != SWIPR_OK);

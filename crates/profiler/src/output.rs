@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use swipr_formats::model::Summary;
-use swipr_os::disabled;
 use swipr_os::locks::after_waiting;
+use swipr_os::{disabled, process};
 use swipr_server::recording::{Closed, Output};
 
 /// How often a waiting thread checks whether the agent is disabled.
@@ -86,6 +86,14 @@ fn identity(directory: &Path) -> Option<(u64, u64)> {
     std::fs::metadata(directory).ok().map(|found| (found.dev(), found.ino()))
 }
 
+/// The umask of the host's first thread (proc(5), since Linux 4.7): that of the agent's threads is
+/// the one of their start.
+fn umask_of_host() -> u32 {
+    let status = process::read_text("/proc/self/status").unwrap_or_default();
+    let umask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    umask.and_then(|umask| u32::from_str_radix(umask.trim(), 8).ok()).unwrap_or(0)
+}
+
 /// Writes into a file, which is created or truncated at the first write.
 #[derive(Debug)]
 pub struct FileOutput {
@@ -118,7 +126,7 @@ impl FileOutput {
         };
         let mut options = File::options();
         // A FIFO without a reader is an error, and not waited for.
-        options.write(true).mode(MODE).custom_flags(flags | libc::O_NONBLOCK);
+        options.write(true).mode(MODE & !umask_of_host()).custom_flags(flags | libc::O_NONBLOCK);
         if self.complete.is_some() {
             // Anybody may have put a link there, in a folder like /tmp.
             let _ = std::fs::remove_file(path);
