@@ -89,9 +89,10 @@ pub struct swipr_recording_options {
 /// `options` may be NULL for the defaults. The environment variables of `docs/configuration.md`
 /// hold as well; `options->socket` goes before those that say where to listen, but for
 /// `SWIPR_LISTEN`, which opens a second place in any case. After fork the child has an agent of its
-/// own. An agent that is just being started, because it was preloaded or because of a fork, is
-/// waited for: where this answers `SWIPR_ALREADY_RUNNING`, recordings can be made. Any thread may
-/// call it. Waits at most 5 seconds.
+/// own: where its parent has the place of `options->socket`, at a default place. An agent that is
+/// just being started, because it was preloaded or because of a fork, is waited for: where this
+/// answers `SWIPR_ALREADY_RUNNING`, recordings can be made. Any thread may call it. Waits at most 5
+/// seconds.
 ///
 /// # Safety
 /// `options` is NULL or points to a `swipr_options` whose strings are C strings.

@@ -8,6 +8,7 @@
 #include <semaphore.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <swipr.h>
 
 static volatile uint64_t sink;
@@ -209,6 +210,28 @@ static void too_many(const char *directory)
         HOST_CHECK(swipr_recording_end(recordings[i]) == SWIPR_OK);
 }
 
+/* The child of a fork has an agent of its own, also where its parent's has the place of the options. */
+static void fork_with_fixed_place(const char *directory)
+{
+    char path[512], socket_path[512] = "", childs[512] = "";
+    snprintf(path, sizeof path, "%s/fixed.sock", directory);
+    swipr_options options = {.size = sizeof options, .socket = path};
+    HOST_CHECK(swipr_start(&options) == SWIPR_OK);
+    HOST_CHECK(swipr_socket_path(socket_path, sizeof socket_path) > 0);
+    pid_t child = fork();
+    if (child == 0) {
+        HOST_CHECK(swipr_socket_path(childs, sizeof childs) > 0);
+        HOST_CHECK(strcmp(childs, socket_path) != 0);
+        snprintf(path, sizeof path, "%s/fixed-child.folded", directory);
+        HOST_CHECK(swipr_record_to_file(path, "folded", 1, 1000) == SWIPR_OK);
+        HOST_CHECK(swipr_stop() == SWIPR_OK);
+        _exit(0);
+    }
+    int status = 1;
+    HOST_CHECK(waitpid(child, &status, 0) == child && status == 0);
+    HOST_CHECK(swipr_stop() == SWIPR_OK);
+}
+
 int main(int count, char **arguments)
 {
     char path[512], socket_path[512] = "", again[512] = "";
@@ -320,6 +343,7 @@ int main(int count, char **arguments)
     HOST_CHECK(swipr_record_to_file(path, "folded", 250, 2000) == SWIPR_OK);
     HOST_CHECK(file_holds(path, "burner_main;api_burn"));
     HOST_CHECK(swipr_stop() == SWIPR_OK);
+    fork_with_fixed_place(arguments[1]);
 
     atomic_store(&stop_burner, true);
     pthread_join(burner, NULL);

@@ -41,8 +41,8 @@ pub const DEFAULT_PLACES: &[&str] = &[
 pub struct Config {
     /// Where to listen; never empty, the main place first.
     pub places: Vec<Place>,
-    /// Whether the default places are tried if another process listens at the main one: a variable
-    /// is inherited by children, which then have the same main place.
+    /// Whether the default places are tried if another process listens at the main one: children
+    /// inherit a variable, and by fork all else, and then have the same main place.
     pub main_is_inherited: bool,
     /// `$XDG_RUNTIME_DIR`, for [`Place::Default`].
     pub runtime_directory: Option<PathBuf>,

@@ -286,9 +286,13 @@ fn log_line(text: &str) {
     }
 }
 
-/// Starts with the configuration that there was, if it is one that `is_wanted`.
+/// Starts with the configuration that there was, if it is one that `is_wanted`. The child of a fork
+/// may find its parent at the main place, however that was chosen.
 fn start_again(is_wanted: impl Fn(&Config) -> bool) -> bool {
-    let config = Instance::get().map(|instance| &instance.config);
-    let config = config.filter(|config| is_wanted(config) && !disabled::is_disabled());
-    config.is_some_and(|config| start(config.clone(), Wait::No).is_ok())
+    let Some(instance) = Instance::get() else { return false };
+    if !is_wanted(&instance.config) || disabled::is_disabled() {
+        return false;
+    }
+    let main_is_inherited = instance.config.main_is_inherited || instance.is_forked();
+    start(Config { main_is_inherited, ..instance.config.clone() }, Wait::No).is_ok()
 }
