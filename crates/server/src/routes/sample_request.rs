@@ -17,19 +17,22 @@ pub(crate) fn fields() -> impl Iterator<Item = (&'static str, &'static Parameter
     PARAMETERS.iter().filter_map(|parameter| Some((parameter.json?, parameter)))
 }
 
-/// Reads the body; the error is one line that names the field.
+/// Reads the body; the error is one line, with the name of a field that is wrong.
 pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
     if body.trim_ascii().is_empty() {
         return Err("the body is empty; it should be a JSON object".to_owned());
     }
-    if is_deep(body) {
+    let Some(commas) = outer_commas(body) else {
         return Err("the body is not JSON of the right kind: it is nested too deeply".to_owned());
-    }
+    };
     let value: Value =
         serde_json::from_slice(body).map_err(|error| format!("the body is not JSON: {error}"))?;
     let Value::Object(object) = value else {
         return Err("the body is JSON, but not an object".to_owned());
     };
+    if commas >= object.len().max(1) {
+        return Err("a field is given twice".to_owned());
+    }
     let mut params = RecordingParams::default();
     for (name, value) in &object {
         let Some((_, parameter)) = fields().find(|(field, _)| field == name) else {
@@ -57,24 +60,26 @@ pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
     params.into_request(Defaults { length: Length::Ticks(1), mode: Mode::Wall, format: "perf" })
 }
 
-/// Whether brackets nest deeper than any right request's. serde_json stops at a depth
-/// of 128 only, and by then has used more stack than a thread here has.
-fn is_deep(body: &[u8]) -> bool {
-    let (mut depth, mut in_string, mut escaped) = (0usize, false, false);
+/// How many commas the outermost brackets have: serde_json keeps one of two fields with the same
+/// name. `None`: brackets nest deeper than any right request's. serde_json stops at a depth of 128
+/// only, and by then has used more stack than a thread here has.
+fn outer_commas(body: &[u8]) -> Option<usize> {
+    let (mut depth, mut in_string, mut escaped, mut commas) = (0usize, false, false, 0);
     for byte in body {
         match byte {
             _ if escaped => escaped = false,
             b'\\' if in_string => escaped = true,
             b'"' => in_string = !in_string,
+            b',' if !in_string && depth == 1 => commas += 1,
             b'{' | b'[' if !in_string => depth += 1,
             b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
             _ => {}
         }
         if depth > MAX_DEPTH {
-            return true;
+            return None;
         }
     }
-    false
+    Some(commas)
 }
 
 /// The value as a query would have it; `values`: the parameter's.

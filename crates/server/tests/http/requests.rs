@@ -229,6 +229,7 @@ fn wrong_json_is_told_the_field_and_an_example() {
         (r#"{"timeInterval":"1ms"}"#, "\"numberOfSamples\" is missing"),
         (r#"{"numberOfSamples":1}"#, "\"timeInterval\" is missing"),
         (r#"{"numberOfSamples":null,"timeInterval":"1ms"}"#, "\"numberOfSamples\" is missing"),
+        (r#"{"numberOfSamples":1,"numberOfSamples":2,"timeInterval":"1ms"}"#, "a field is given twice"),
         (r#"{"numberOfSamples":0,"timeInterval":"1ms"}"#, "1 to 10000000"),
         (r#"{"numberOfSamples":-1,"timeInterval":"1ms"}"#, "\"numberOfSamples\": "),
         (r#"{"numberOfSamples":1e300,"timeInterval":"1ms"}"#, "1 to 10000000"),
