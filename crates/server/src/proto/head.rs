@@ -187,6 +187,10 @@ struct BodyFields {
 
 fn field(head: &mut Head, body: &mut BodyFields, name: &str, value: &str) -> Result<(), Answer> {
     match name {
+        // It may be missing: AsyncHTTPClient of Swift sends none by Unix sockets.
+        "host" if !value.bytes().all(is_of_host) => {
+            return Err(Answer::problem(400, "Host is neither a name nor an address"));
+        }
         "host" => once(&mut head.host, "Host", value)?,
         "origin" => once(&mut head.origin, "Origin", value)?,
         "authorization" => once(&mut head.authorization, "Authorization", value)?,
@@ -217,6 +221,11 @@ fn field(head: &mut Head, body: &mut BodyFields, name: &str, value: &str) -> Res
         _ => {}
     }
     Ok(())
+}
+
+/// RFC 3986, sections 3.2.2 and 3.2.3.
+fn is_of_host(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+,;=:[]".contains(&byte)
 }
 
 fn once(place: &mut Option<String>, name: &str, value: &str) -> Result<(), Answer> {
