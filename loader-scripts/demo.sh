@@ -23,7 +23,10 @@ case $(uname -s) in
     *) name=libswipr.so ;;
 esac
 
-for tool in cargo "${CC:-cc}" curl awk; do
+library=${SWIPR_LIBRARY:-}
+cargo=cargo
+[ -z "$library" ] || cargo=
+for tool in $cargo "${CC:-cc}" curl awk; do
     command -v "$tool" >/dev/null 2>&1 || {
         echo "demo.sh: there is no $tool: install it and try again" >&2
         exit 1
@@ -36,9 +39,11 @@ program=
 trap 'if [ -n "$program" ]; then kill "$program" 2>/dev/null || true; fi; rm -f "$work/demo.sock"' EXIT
 trap 'exit 130' INT TERM
 
-echo "Building the agent and a program to profile ..."
-library=${SWIPR_LIBRARY:-$target/release/$name}
-[ -n "${SWIPR_LIBRARY:-}" ] || (cd "$top" && cargo build --quiet --release -p libswipr)
+echo "Building ${cargo:+the agent and }a program to profile ..."
+if [ -z "$library" ]; then
+    library=$target/release/$name
+    (cd "$top" && cargo build --quiet --release -p libswipr)
+fi
 "${CC:-cc}" -std=gnu11 -O2 -g "$top/examples-c/mini_demo.c" -o "$work/mini_demo" -pthread -ldl
 
 "$here/swipr-preload.sh" --lib "$library" --socket "$work/demo.sock" -- \

@@ -221,13 +221,12 @@ check_elf() {
         ld-linux*.so* | ld-musl*.so* | ld64.so* | ld.so*) interpreter=${interpreter:-$1} ;;
     esac
     if [ -z "$interpreter" ]; then
-        refuse "$1 is static, no loader would read $variable" \
-            "(link it dynamically, or link it with the Rust or C library of swipr)"
+        refuse "$1 is static, no loader would read $variable (link it dynamically)"
     fi
     case $interpreter in
         *ld-musl*)
             if grep -q 'libc\.so\.6' "$lib"; then
-                refuse "$1 uses musl ($interpreter), $lib was built for glibc (build it for musl)"
+                refuse "$1 uses musl ($interpreter), $lib was built for glibc"
             fi
             ;;
         *ld-linux* | *ld64*)
