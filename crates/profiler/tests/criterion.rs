@@ -22,7 +22,15 @@ fn each_benchmark_has_its_profile_beside_its_figures() {
         .profile_time(Some(Duration::from_secs(1)))
         .output_directory(&folder);
     criterion.bench_function("summed", |bench| bench.iter(|| summed(black_box(1_000_000))));
+    // Regression: a format that does not exist left an empty file of that name.
+    let mut wrong = Criterion::default()
+        .with_profiler(BenchProfiler::new(Profiler::builder()).format("flamegraf"))
+        .profile_time(Some(Duration::from_millis(10)))
+        .output_directory(&folder);
+    wrong.bench_function("wrong", |bench| bench.iter(|| summed(black_box(1000))));
+    let left = folder.join("wrong/profile/profile.flamegraf").exists();
     let folded = std::fs::read_to_string(folder.join("summed/profile/profile.folded"));
     std::fs::remove_dir_all(&folder).expect("to clean up");
+    assert!(!left);
     assert!(folded.expect("a profile").contains("summed"));
 }

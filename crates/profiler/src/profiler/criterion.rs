@@ -1,5 +1,6 @@
 //! The profiler that criterion calls around each benchmark, for `cargo bench -- --profile-time 10`.
 
+use super::report::find_format;
 use super::{Builder, Profiler};
 use std::fs::File;
 use std::io;
@@ -28,16 +29,16 @@ impl BenchProfiler {
 
     fn write(&self, profiler: Profiler, folder: &Path) -> io::Result<()> {
         let report = profiler.stop().map_err(io::Error::other)?;
-        let format = swipr_formats::find(&self.format);
-        let suffix = format.map_or(self.format.as_str(), |format| format.suffix);
+        let format = find_format(&self.format).map_err(io::Error::other)?;
         std::fs::create_dir_all(folder)?;
-        report.write(&self.format, &mut File::create(folder.join(format!("profile.{suffix}")))?)
+        report.write(format.name, &mut File::create(folder.join(format!("profile.{}", format.suffix)))?)
     }
 }
 
 impl criterion::profiler::Profiler for BenchProfiler {
     fn start_profiling(&mut self, benchmark: &str, _: &Path) {
-        match self.builder.clone().start() {
+        // A wrong format is reported before the time is spent.
+        match find_format(&self.format).and_then(|_| self.builder.clone().start()) {
             Ok(profiler) => self.running = Some(profiler),
             Err(error) => eprintln!("swipr: {benchmark} is not profiled: {error}"),
         }

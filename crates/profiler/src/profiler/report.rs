@@ -6,7 +6,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use swipr_formats::model::{Frame, Stack, State, Summary, Thread};
-use swipr_formats::{MemoryRecording, Options, Selection};
+use swipr_formats::{FormatInfo, MemoryRecording, Options, Selection};
 
 /// Changes a stack before it is written: renames functions and threads, leaves frames out.
 type Change = Arc<dyn Fn(&mut Frames) + Send + Sync>;
@@ -90,11 +90,8 @@ impl Report {
 
     /// Writes it in any format: `folded`, `pprof`, `perf`, `html`, … (see `docs/http.md`).
     pub fn write(&self, format: &str, writer: &mut impl Write) -> io::Result<()> {
-        let format = swipr_formats::find(format).ok_or_else(|| {
-            let known: Vec<&str> = swipr_formats::FORMATS.iter().map(|format| format.name).collect();
-            let what = Error(format!("there is no format {format:?}; there are {}", known.join(", ")));
-            io::Error::new(io::ErrorKind::InvalidInput, what)
-        })?;
+        let format =
+            find_format(format).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let selection = Selection { format, options: self.options.clone() };
         writer.write_all(&self.kept.write_with(&selection, 0, |thread, stack| self.changed(thread, stack)))
     }
@@ -119,6 +116,13 @@ impl Report {
         let Frames { frames, thread_name } = changed;
         (Arc::new(Thread { tid: thread.tid, name: thread_name }), Arc::new(Stack { frames }))
     }
+}
+
+pub(super) fn find_format(name: &str) -> Result<&'static FormatInfo, Error> {
+    swipr_formats::find(name).ok_or_else(|| {
+        let known: Vec<&str> = swipr_formats::FORMATS.iter().map(|format| format.name).collect();
+        Error(format!("there is no format {name:?}; there are {}", known.join(", ")))
+    })
 }
 
 /// The stacks, one a line, the most frequent first.
