@@ -54,7 +54,10 @@ fn on_load() {
 
 /// Whether the parent has the library and the same wrong value: then it has reported it.
 fn was_told(error: &ConfigError) -> bool {
-    process::has_profiled_parent() && process::has_parent_with(&format!("{}={}", error.variable, error.value))
+    // Not the error's value, which is empty for secrets.
+    let value = std::env::var_os(error.variable).unwrap_or_default();
+    let entry = [error.variable.as_bytes(), b"=", value.as_bytes()].concat();
+    process::has_profiled_parent() && process::has_parent_with(&entry)
 }
 
 /// Whether the C library is the one that the library is linked for.

@@ -1,6 +1,8 @@
 //! Children, and programs that execute others.
 
+use std::ffi::OsStr;
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt;
 use std::process::Command;
 use swipr_c_tests::agent;
 use swipr_c_tests::directory::Directory;
@@ -85,11 +87,11 @@ fn a_program_that_executes_another_is_not_killed_by_a_late_signal() {
 
 /// Runs a shell whose children find the shell's socket where theirs should be; returns what is on
 /// stderr.
-fn errors_of_children(variable: &str, value: &str) -> String {
+fn errors_of_children(variable: &str, value: impl AsRef<OsStr>) -> String {
     errors_of_shell("(exec sleep 0.2); (exec sleep 0.2); :", variable, value)
 }
 
-fn errors_of_shell(script: &str, variable: &str, value: &str) -> String {
+fn errors_of_shell(script: &str, variable: &str, value: impl AsRef<OsStr>) -> String {
     let output = Command::new("sh")
         .args(["-c", script])
         .env("LD_PRELOAD", agent::library())
@@ -104,7 +106,7 @@ fn errors_of_shell(script: &str, variable: &str, value: &str) -> String {
 fn children_of_a_process_with_a_fixed_socket_write_nothing_about_it() {
     let directory = Directory::new();
     let socket = directory.path().join("fixed.sock");
-    assert_eq!(errors_of_children("SWIPR_SOCKET", &socket.to_string_lossy()), "");
+    assert_eq!(errors_of_children("SWIPR_SOCKET", &socket), "");
 }
 
 #[test]
@@ -138,6 +140,11 @@ fn a_value_that_cannot_be_used_is_told_without_being_asked() {
     let told = errors.matches("not profiled: cannot use SWIPR_RUNTIMES=cobol: ").count();
     // Regression: every command of a script said it once more.
     assert_eq!(told, 1, "{errors}");
+    // Regression: so did they of a secret, which is not shown, and of what is not UTF-8.
+    for value in [&b"a b"[..], b"\xff"] {
+        let errors = errors_of_children("SWIPR_TOKEN", OsStr::from_bytes(value));
+        assert_eq!(errors.matches("not profiled: cannot use SWIPR_TOKEN=").count(), 1, "{errors}");
+    }
     let errors = errors_of_shell("SWIPR_RUNTIMES=cobol sleep 0; :", "SWIPR_FOLLOW", "all");
     assert_eq!(errors.matches("not profiled").count(), 1, "a value of the child's own: {errors}");
     assert!(errors_of_children("SWIPR_AUTOSTART", "x").contains("cannot use SWIPR_AUTOSTART=x"));

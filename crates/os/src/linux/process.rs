@@ -50,9 +50,9 @@ pub fn has_profiled_parent() -> bool {
 }
 
 /// Whether the parent was started with `NAME=value` in its environment.
-pub fn has_parent_with(entry: &str) -> bool {
+pub fn has_parent_with(entry: &[u8]) -> bool {
     let environment = std::fs::read(format!("/proc/{}/environ", parent())).unwrap_or_default();
-    environment.split(|&byte| byte == 0).any(|other| other == entry.as_bytes())
+    environment.split(|&byte| byte == 0).any(|other| other == entry)
 }
 
 /// The name in a command line, which the program may have overwritten with anything.
