@@ -172,6 +172,11 @@ impl Config {
     }
 }
 
+/// A number of digits alone: `str::parse` takes a sign, too.
+fn digits(text: &str) -> Option<u64> {
+    text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 fn is_token(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~".contains(&b))
 }

@@ -27,7 +27,7 @@ impl Continuous {
         let (rate, keep) = text.split_once(',').ok_or("it must be a rate and a time")?;
         let number = |text: &str, unit: &str| {
             let digits = text.trim().to_ascii_lowercase();
-            digits.strip_suffix(unit).and_then(|digits| digits.trim().parse::<u64>().ok())
+            digits.strip_suffix(unit).and_then(|digits| super::digits(digits.trim()))
         };
         let hz = number(rate, "hz")
             .filter(|hz| (1..=1000).contains(hz))
@@ -95,9 +95,19 @@ mod tests {
         assert_eq!(Continuous::parse(" 50 Hz , 60 s "), Ok(Some(right)));
         assert_eq!(Continuous::parse("1"), Continuous::parse(CONTINUOUS_EXAMPLE));
         assert_eq!(Continuous::parse("0"), Ok(None));
-        for wrong in
-            ["", "49hz", "60s,49hz", "0hz,60s", "2000hz,60s", "49hz,0s", "49hz,2h", "x,y", "49,60", "2"]
-        {
+        for wrong in [
+            "",
+            "49hz",
+            "60s,49hz",
+            "0hz,60s",
+            "2000hz,60s",
+            "49hz,0s",
+            "49hz,2h",
+            "x,y",
+            "49,60",
+            "2",
+            "+49hz,60s",
+        ] {
             assert!(Continuous::parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -1,7 +1,7 @@
 //! Reads variables, and says what is wrong with one.
 
 use super::variables::RUNTIMES;
-use super::{ConfigError, SOCKET_OPTION, WaitingFor, place};
+use super::{ConfigError, SOCKET_OPTION, WaitingFor, digits, place};
 use crate::interpreters::Wanted;
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
@@ -100,7 +100,8 @@ impl VariableReader<'_> {
         };
         let uids = text.split(',').map(|uid| {
             let uid = uid.trim();
-            uid.parse::<u32>().map_err(|_| format!("\"{uid}\" is not a user id"))
+            let number = digits(uid).and_then(|uid| u32::try_from(uid).ok());
+            number.ok_or_else(|| format!("\"{uid}\" is not a user id"))
         });
         self.check("SWIPR_ALLOW_UID", &text, uids.collect(), "1000,1001")
     }
@@ -139,7 +140,7 @@ impl VariableReader<'_> {
         default: &'static str,
     ) -> Result<u64, ConfigError> {
         let text = self.text(variable, default)?.unwrap_or_else(|| default.to_owned());
-        let number = text.parse().ok().filter(|number| range.contains(number));
+        let number = digits(&text).filter(|number| range.contains(number));
         let number = number.ok_or_else(|| format!("it must be from {} to {}", range.start(), range.end()));
         self.check(variable, &text, number, default)
     }

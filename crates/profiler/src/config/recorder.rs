@@ -13,7 +13,8 @@ pub enum WaitingFor {
 impl WaitingFor {
     pub(super) fn parse(text: &str) -> Result<WaitingFor, String> {
         let pid = |text: &str| {
-            text.parse().map_err(|_| "it is neither a process id nor all:<process id>".to_owned())
+            let pid = super::digits(text).and_then(|pid| u32::try_from(pid).ok());
+            pid.ok_or_else(|| "it is neither a process id nor all:<process id>".to_owned())
         };
         match text.strip_prefix("all:") {
             Some(text) => pid(text).map(WaitingFor::Descendants),
@@ -44,7 +45,7 @@ mod tests {
         assert!(one.is_meant(7) && !one.is_meant(8));
         let all = WaitingFor::parse("all:7").expect("everybody");
         assert!(all.is_meant(7) && all.is_meant(1) && all.recorder() == 7);
-        for wrong in ["", "-1", "7 8", "all", "all:", "everybody"] {
+        for wrong in ["", "-1", "+7", "all:+7", "4294967296", "7 8", "all", "all:", "everybody"] {
             assert!(WaitingFor::parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -39,7 +39,9 @@ fn the_budgets_of_names_are_numbers_within_bounds() {
     let budgets = |config: Config| (config.symbol_memory_mib, config.symbol_time.as_secs());
     assert_eq!(both("", "").map(budgets), Ok((64, 20)));
     assert_eq!(both("1024", "0").map(budgets), Ok((1024, 0)));
-    for (memory, seconds) in [("3", "1"), ("-1", "1"), ("64MiB", "1"), ("64", "86401"), ("64", "1.5")] {
+    for (memory, seconds) in
+        [("3", "1"), ("-1", "1"), ("64MiB", "1"), ("+64", "1"), ("64", "86401"), ("64", "1.5")]
+    {
         let error = both(memory, seconds).unwrap_err();
         assert!(error.to_string().contains("it must be from"), "{error}");
     }
@@ -180,6 +182,7 @@ fn wrong_values_are_named_with_a_right_example_that_works() {
         ("SWIPR_TOKEN", "two words"),
         ("SWIPR_ALLOW_UID", "1000,bob"),
         ("SWIPR_ALLOW_UID", "-1"),
+        ("SWIPR_ALLOW_UID", "+5"),
         ("SWIPR_LOG", "loud"),
         ("SWIPR_RUNTIMES", "python,cobol"),
     ] {
