@@ -29,6 +29,7 @@ fn on_load() {
     }
     own_imports::bind();
     disabled::contained(|| {
+        log::find_stderr();
         atfork::prepare();
         exit::prepare();
         fork::prepare();

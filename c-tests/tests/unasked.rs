@@ -199,6 +199,20 @@ fn a_file_that_cannot_be_written_is_told_at_the_start() {
     }
 }
 
+/// Regression: it was written into the program's data, which had descriptor 2.
+#[test]
+fn what_cannot_be_written_is_not_told_where_standard_error_is_another_file() {
+    let (_built, program) = compiled("descriptor_2_is_data");
+    let directory = Directory::new();
+    let mut command = Command::new(&program.executable);
+    command.arg(directory.path()).env("LD_PRELOAD", agent::library());
+    command.env("SWIPR_OUTPUT", directory.path().join("life.%p.folded"));
+    let mut host = Host::spawn(command);
+    host.wait_for("ready");
+    host.end();
+    assert_eq!(std::fs::read_to_string(directory.path().join("data")).expect("the file"), "first\nlast\n");
+}
+
 /// Regression: nothing was said, and the half of a file was there.
 #[test]
 fn a_file_that_a_full_disk_cuts_is_told_at_the_end() {

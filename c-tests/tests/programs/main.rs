@@ -155,6 +155,8 @@ const WRITTEN_OUT: &[&str] = &[
     "crash_helper",
     "fork_child",
     // In attacks.rs.
+    // In unasked.rs.
+    "descriptor_2_is_data",
     "hostile_files",
     "hot_reload",
     "low_fds",

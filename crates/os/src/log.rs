@@ -1,15 +1,18 @@
 //! The agent's own lines on stderr: none, unless they are asked for.
 //!
 //! A line is one `write(2)` to descriptor 2, past std's lock (a thread of the host
-//! may hold it, or may have held it when the process forked). Not here: what is
-//! worth a line; the results of recordings, which never go to stderr.
+//! may hold it, or may have held it when the process forked), and only if that is the file
+//! that it was at the start: a daemon closes it, and the next file that it opens has the
+//! number. Not here: what is worth a line; the results of recordings, which never go to stderr.
 
 use crate::descriptors;
 use crate::text::Text;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::stat::fstat;
 use nix::unistd::write;
 use std::fmt::{Display, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// A line is cut at this many bytes. Below `PIPE_BUF`, so that a pipe that has room
@@ -28,6 +31,18 @@ pub enum Log {
 
 /// What the agent's configuration says, for callers that do not have it.
 static WANTED: AtomicBool = AtomicBool::new(false);
+
+/// Device and inode of descriptor 2 at the start; `None`: it was closed.
+static STDERR: OnceLock<Option<(u64, u64)>> = OnceLock::new();
+
+/// Notes which file the host's stderr is, once. To be called on a thread of the host.
+pub fn find_stderr() {
+    STDERR.get_or_init(|| file_of(std::io::stderr().as_fd()));
+}
+
+fn file_of(fd: BorrowedFd<'_>) -> Option<(u64, u64)> {
+    fstat(fd).ok().map(|about| (about.st_dev, about.st_ino))
+}
 
 /// Whether lines are wanted, as was last [kept](Log::keep).
 pub fn wanted() -> Log {
@@ -76,6 +91,9 @@ fn compose(pid: u32, text: &dyn Display) -> Text<LINE_BYTES> {
 /// One write, if the descriptor takes it now. A reader that is gone, or a file that is full, must
 /// not kill the host by a signal, and a reader that is stuck must not make it wait.
 fn write_once(fd: BorrowedFd<'_>, line: &[u8]) {
+    if STDERR.get().is_some_and(|noted| noted.is_none() || *noted != file_of(fd)) {
+        return;
+    }
     let mut one = [PollFd::new(fd, PollFlags::POLLOUT)];
     let has_room = |one: &PollFd<'_>| one.revents().is_some_and(|events| events.contains(PollFlags::POLLOUT));
     if poll(&mut one, PollTimeout::ZERO) != Ok(1) || !one.iter().all(has_room) {

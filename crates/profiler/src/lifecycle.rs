@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::*;
 use std::time::{Duration, Instant};
 use swipr_os::disabled;
-use swipr_os::{descriptors, file_system, loader_lock, own_threads, process, signals};
+use swipr_os::{descriptors, file_system, loader_lock, log, own_threads, process, signals};
 use swipr_server::listen::{Address, Identity, remove_neighbours};
 use swipr_server::recording::{Output, Request, StartError};
 use swipr_server::wake_server;
@@ -116,6 +116,7 @@ pub fn start(config: Config, wait: Wait) -> Result<(), LifeError> {
         return Err(LifeError::Failed("this process may not read the time stamp counter".into()));
     }
     let generation = STATE.begin().ok_or(LifeError::AlreadyRunning)?;
+    log::find_stderr();
     config.log.keep();
     fork::watch(|| true);
     loader_lock::find();
