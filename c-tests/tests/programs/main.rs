@@ -68,6 +68,7 @@ programs! {
     only_the_stack_in_use_is_read_as_if_it_were_sure => "stale_frame_pointer",
     who_waits_for_signals_gets_none_of_ours => "waits_for_signals",
     who_receives_signals_now_and_then_gets_none_of_ours => "receives_now_and_then",
+    signals_that_all_threads_block_are_the_programs_to_take => "takes_all_signals",
     what_a_host_does_with_signals_is_what_it_has_set => "handlers_come_and_go",
     the_c_library_gets_the_signals_by_which_it_changes_the_user => "changes_user",
     cpu_mode_shows_only_what_runs => "cpu_and_wall",

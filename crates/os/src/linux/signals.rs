@@ -155,11 +155,28 @@ pub fn is_on_alternate_stack() -> bool {
 const SYNCHRONOUS: [Signal; 6] =
     [Signal::SIGSEGV, Signal::SIGBUS, Signal::SIGFPE, Signal::SIGILL, Signal::SIGTRAP, Signal::SIGSYS];
 
+/// Which signals the calling thread blocks, a bit each; `with`: these from now on
+/// (rt_sigprocmask(2)).
+pub fn mask(with: Option<u64>) -> u64 {
+    let new = with.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+    let mut before = 0;
+    // SAFETY: the kernel reads one set or none, and writes one; a set is 8 bytes.
+    unsafe {
+        libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, new, &raw mut before, size_of::<u64>())
+    };
+    before
+}
+
 /// On a thread of the agent: blocks those that its own instructions do not raise. The program may
-/// have blocked one and wait for it. A filter of the program's may have system calls trapped.
+/// have blocked one and wait for it. SIGSYS is one of them, unless a filter is in force: that may
+/// raise it at the agent's system calls (SECCOMP_RET_TRAP), which kills where it is blocked.
 pub fn block_synchronous() {
+    // SAFETY: takes values only.
+    let has_no_filter = unsafe { libc::prctl(libc::PR_GET_SECCOMP) } == 0;
     let mut synchronous = SigSet::from_iter(SYNCHRONOUS);
-    synchronous.remove(Signal::SIGSYS);
+    if !has_no_filter {
+        synchronous.remove(Signal::SIGSYS);
+    }
     let _ = synchronous.thread_block();
 }
 
