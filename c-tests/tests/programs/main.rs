@@ -155,9 +155,9 @@ const WRITTEN_OUT: &[&str] = &[
     "last_thread_ends",
     "crash_helper",
     "fork_child",
-    // In attacks.rs.
     // In unasked.rs.
     "descriptor_2_is_data",
+    // In attacks.rs.
     "hostile_files",
     "hot_reload",
     "low_fds",

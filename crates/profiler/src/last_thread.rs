@@ -17,7 +17,7 @@
 use crate::{agent_threads, signal_exclusion};
 use std::ffi::c_void;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use swipr_os::hook::Hook;
 use swipr_os::own_threads;
@@ -43,6 +43,12 @@ const MAY_END_UNSEEN: u8 = 5;
 
 /// What is known of the process's first thread.
 static FIRST: AtomicU8 = AtomicU8::new(UNKNOWN);
+
+/// A bit for each signal that the first thread blocked as it ended: exit handlers run with these
+/// blocked, too.
+static MASK: AtomicU64 = AtomicU64::new(UNKNOWN_MASK);
+/// No mask: SIGKILL cannot be blocked.
+const UNKNOWN_MASK: u64 = u64::MAX;
 
 /// Wakes the server, which polls from then on.
 static WAKE_SERVER: Hook = Hook::new();
@@ -83,6 +89,7 @@ unsafe extern "C" fn first_ended(_: *mut c_void) {
         return FIRST.store(ENDED, Relaxed);
     }
     FIRST.store(LEFT_TO_A_THREAD, Relaxed);
+    MASK.store(signals::mask(None), Relaxed);
     // SAFETY: `end_with_the_last` has the required signature; the thread's id goes to a local.
     let started = signals::with_signals_blocked(|| unsafe {
         let mut thread = std::mem::zeroed();
@@ -101,12 +108,13 @@ pub fn is_ours(routine: usize) -> bool {
 
 /// The body of a thread that shares the host's descriptors.
 extern "C" fn end_with_the_last(_: *mut c_void) -> *mut c_void {
+    signals::block_synchronous();
     let _registered = agent_threads::register("exit");
     loop {
         process::sleep(POLL_INTERVAL);
         // The first thread stays listed until the process ends.
         match threads::count() {
-            Some(_) if !host_is_left() => process::exit_successfully(),
+            Some(_) if !host_is_left() => exit_successfully(),
             Some(_) => {}
             None => {
                 leave_it_to_the_server();
@@ -149,8 +157,17 @@ pub fn check() {
     match FIRST.load(Relaxed) {
         // No exit handlers either: the kernel would have ended the process.
         ENDED_UNSEEN => process::exit_as_first_thread(),
-        _ => process::exit_successfully(),
+        _ => exit_successfully(),
     }
+}
+
+/// Runs the host's exit handlers as its last thread would have.
+fn exit_successfully() -> ! {
+    let mask = MASK.load(Relaxed);
+    if mask != UNKNOWN_MASK {
+        signals::mask(Some(mask));
+    }
+    process::exit_successfully()
 }
 
 fn host_is_left() -> bool {
