@@ -1,6 +1,7 @@
-//! What this command was started with and Rust's runtime changes before `main`: standard streams
-//! that are closed, and SIGPIPE where it is ignored. A program that is started gets them as they
-//! were.
+//! What this command was started with and is changed before `main`: standard streams that are
+//! closed, and SIGPIPE where it is ignored, by Rust's runtime; SIGCHLD where it is ignored, here.
+//! The kernel keeps no status of a child then, and nothing tells its end. A program that is started
+//! gets them as they were.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -8,9 +9,9 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 const STREAMS: [i32; 3] = [libc::STDIN_FILENO, libc::STDOUT_FILENO, libc::STDERR_FILENO];
-const IGNORES_SIGPIPE: u8 = 1 << STREAMS.len();
+const SIGNALS: [i32; 2] = [libc::SIGPIPE, libc::SIGCHLD];
 
-/// A bit for each stream that was closed, and [`IGNORES_SIGPIPE`].
+/// A bit for each stream that was closed, and then for each signal that was ignored.
 static FOUND: AtomicU8 = AtomicU8::new(0);
 
 ctor::declarative::ctor! {
@@ -22,13 +23,22 @@ ctor::declarative::ctor! {
             // SAFETY: fcntl(2) with F_GETFD takes no pointer.
             found |= if unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 { 1 << fd } else { 0 };
         }
-        // SAFETY: zeros are a valid sigaction, to which the kernel writes.
-        let is_ignored = unsafe {
-            let mut action: libc::sigaction = std::mem::zeroed();
-            libc::sigaction(libc::SIGPIPE, std::ptr::null(), &mut action);
-            action.sa_sigaction == libc::SIG_IGN
-        };
-        FOUND.store(found | if is_ignored { IGNORES_SIGPIPE } else { 0 }, Relaxed);
+        for (at, signal) in SIGNALS.into_iter().enumerate() {
+            found |= if is_ignored(signal) { 1 << (STREAMS.len() + at) } else { 0 };
+        }
+        // SAFETY: takes values only.
+        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+        FOUND.store(found, Relaxed);
+    }
+}
+
+/// Whether the signal is ignored now.
+pub fn is_ignored(signal: i32) -> bool {
+    // SAFETY: zeros are a valid sigaction, to which the kernel writes.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &mut action);
+        action.sa_sigaction == libc::SIG_IGN
     }
 }
 
@@ -40,9 +50,9 @@ pub fn handed_on(command: &mut Command) -> &mut Command {
             // SAFETY: in the child, where only the program itself is to use it.
             unsafe { libc::close(fd) };
         }
-        if found & IGNORES_SIGPIPE != 0 {
+        for (_, signal) in (STREAMS.len()..).zip(SIGNALS).filter(|(at, _)| found >> at & 1 == 1) {
             // SAFETY: takes values only.
-            unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+            unsafe { libc::signal(signal, libc::SIG_IGN) };
         }
         io::Result::Ok(())
     };

@@ -3,6 +3,7 @@
 //! given their own mask back ([`Signals::unblocked`]).
 
 use crate::error::Error;
+use crate::inherited::is_ignored;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -51,7 +52,8 @@ impl Signals {
         // signalfd(2) read the set, and the former writes `before`.
         let fd = unsafe {
             libc::sigemptyset(set.as_mut_ptr());
-            for number in TAKEN {
+            // Of nohup(1): blocked, it would come all the same.
+            for number in TAKEN.into_iter().filter(|&it| it != libc::SIGHUP || !is_ignored(it)) {
                 libc::sigaddset(set.as_mut_ptr(), number);
             }
             if libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), before.as_mut_ptr()) != 0 {

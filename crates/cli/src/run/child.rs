@@ -109,11 +109,46 @@ impl Child {
         self.0.id()
     }
 
+    /// Stops this command if the program has stopped as at Ctrl-Z, so that a shell has its terminal
+    /// back. Not at SIGSTOP: those who send it to the program continue the program alone.
+    fn stop_with_it(&self) {
+        if !self.is_suspended() {
+            return;
+        }
+        // SAFETY: raise(3) and kill(2) take values. The id is the child's: it has not been waited
+        // for.
+        unsafe {
+            libc::raise(libc::SIGSTOP);
+            if self.is_suspended() {
+                libc::kill(self.pid().cast_signed(), libc::SIGCONT);
+            }
+        }
+    }
+
+    fn is_suspended(&self) -> bool {
+        const OF_TERMINALS: [i32; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+        // SAFETY: it is a stop, which has a number.
+        self.found(libc::WSTOPPED).is_some_and(|it| OF_TERMINALS.contains(&unsafe { it.si_status() }))
+    }
+
+    /// What waitid(2) says of the program, which stays to be waited for.
+    fn found(&self, options: i32) -> Option<libc::siginfo_t> {
+        // SAFETY: zeros are valid; waitid(2) writes to it.
+        unsafe {
+            let mut about: libc::siginfo_t = std::mem::zeroed();
+            let options = options | libc::WNOHANG | libc::WNOWAIT;
+            let found = libc::waitid(libc::P_PID, self.pid(), &mut about, options);
+            (found == 0 && about.si_pid() != 0).then_some(about)
+        }
+    }
+
     /// Hands it the signals that came. It already has those that the terminal sends: it is in the
     /// foreground together with this command.
     pub fn hand_on(&self, signals: &Signals) {
         while let Some(signal) = signals.next(Duration::ZERO) {
-            if signal.number != libc::SIGCHLD && !signal.from_kernel {
+            if signal.number == libc::SIGCHLD {
+                self.stop_with_it();
+            } else if !signal.from_kernel {
                 // SAFETY: kill(2) takes no pointer. The id is the child's: it has not been waited
                 // for.
                 unsafe { libc::kill(self.pid().cast_signed(), signal.number) };
@@ -124,14 +159,7 @@ impl Child {
     /// The CPU time of all its threads, and that of its children if they are recorded, once it has
     /// ended and until [`Child::ended`] says so.
     pub fn cpu_time(&self, children: Children) -> Option<Duration> {
-        // SAFETY: zeros are valid; waitid(2) writes to it.
-        let mut about: libc::siginfo_t = unsafe { std::mem::zeroed() };
-        let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-        // SAFETY: waitid(2) writes to `about`. The child stays to be waited for.
-        let found = unsafe { libc::waitid(libc::P_PID, self.pid(), &mut about, options) };
-        // SAFETY: waitid(2) wrote it.
-        let has_ended = found == 0 && unsafe { about.si_pid() } != 0;
-        let process = Process::new(self.pid()).filter(|_| has_ended)?;
+        let process = self.found(libc::WEXITED).and_then(|_| Process::new(self.pid()))?;
         match children {
             Children::AreRecorded => process.cpu_time_with_children(),
             Children::AreNot => process.cpu_time(),
@@ -140,7 +168,9 @@ impl Child {
 
     /// How it ended, if it has.
     pub fn ended(&mut self) -> Option<ChildExit> {
-        let status = self.0.try_wait().ok().flatten()?;
+        // An error: there is no such child any more.
+        let Ok(status) = self.0.try_wait() else { return Some(ChildExit::Status(1)) };
+        let status = status?;
         Some(match status.signal() {
             Some(number) => ChildExit::Signal(number),
             None => ChildExit::Status(status.code().and_then(|code| code.try_into().ok()).unwrap_or(1)),

@@ -2,6 +2,7 @@
 
 use crate::support::*;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use swipr_c_tests::directory::Directory;
 use swipr_c_tests::host::{Host, wait_until};
@@ -196,6 +197,27 @@ fn a_pipe_gets_samples_as_they_come() {
     assert!(samples_taken(&host.socket()) < 500, "there is no quarter of a megabyte yet");
     drop(out);
     child.wait().expect("its end");
+    host.end();
+}
+
+/// Regression: under nohup(1) it ended as the terminal was closed.
+#[test]
+fn a_recording_goes_on_at_a_hang_up_that_is_ignored() {
+    let host = running_burner();
+    let mut command = swipr(["record", &host.pid().to_string(), "-r", "100", "-o", "-", "-f", "raw"]);
+    // SAFETY: signal(2) takes values.
+    unsafe { command.pre_exec(|| Ok(_ = libc::signal(libc::SIGHUP, libc::SIG_IGN))) };
+    let child = command.stderr(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the command");
+    let send = |signal| {
+        // SAFETY: kill(2) takes no pointer; the child has not been waited for.
+        unsafe { libc::kill(child.id() as i32, signal) };
+    };
+    wait_until("some samples", || samples_taken(&host.socket()) > 30);
+    send(libc::SIGHUP);
+    let before = samples_taken(&host.socket());
+    wait_until("more samples", || samples_taken(&host.socket()) > before + 100);
+    send(libc::SIGINT);
+    Said::of(child.wait_with_output().expect("its end")).well();
     host.end();
 }
 

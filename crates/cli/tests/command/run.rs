@@ -1,7 +1,7 @@
 //! `swipr run`.
 
 use crate::support::*;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Stdio};
 use swipr_c_tests::directory::Directory;
 use swipr_c_tests::host::{Host, wait_until};
@@ -457,6 +457,43 @@ fn a_program_gets_closed_streams_and_ignored_signals_as_they_were() {
             }
         }
     }
+}
+
+/// Regression: the command waited for ever.
+#[test]
+fn a_program_ends_where_the_signal_of_its_end_was_ignored_and_finds_it_ignored() {
+    let directory = Directory::new();
+    let file = directory.path().join("x.folded").display().to_string();
+    let mut command = swipr(["run", "-q", "-o", &file, "--", "grep", "SigIgn", "/proc/self/status"]);
+    command.stdout(Stdio::piped());
+    // SAFETY: signal(2) takes values.
+    unsafe { command.pre_exec(|| Ok(_ = libc::signal(libc::SIGCHLD, libc::SIG_IGN))) };
+    let mut child = command.spawn().expect("the command");
+    wait_until("its end", || child.try_wait().expect("a child").is_some());
+    let said = Said::of(child.wait_with_output().expect("its end"));
+    let ignored = said.out.trim().strip_prefix("SigIgn:").map(|it| u64::from_str_radix(it.trim(), 16));
+    let is_ignored = ignored.is_some_and(|it| it.is_ok_and(|it| it >> (libc::SIGCHLD - 1) & 1 == 1));
+    assert!(said.status == Some(0) && is_ignored, "{said:?}");
+}
+
+/// Regression: a shell did not get its terminal back.
+#[test]
+fn a_program_that_stops_itself_stops_the_command_and_goes_on_with_it() {
+    let directory = Directory::new();
+    let file = directory.path().join("x.folded").display().to_string();
+    let mut command = swipr(["run", "-q", "-o", &file, "--", "sh", "-c", "kill -TSTP $$; exit 4"]);
+    let mut child = command.process_group(0).spawn().expect("the command");
+    let id = child.id().cast_signed();
+    let mut status = 0;
+    wait_until("its stop", || {
+        // SAFETY: waitpid(2) writes to `status`; the child has not been waited for.
+        unsafe { libc::waitpid(id, &raw mut status, libc::WUNTRACED | libc::WNOHANG) == id }
+    });
+    assert!(libc::WIFSTOPPED(status), "{status:x}");
+    // SAFETY: kill(2) takes values; the child has not been waited for.
+    unsafe { libc::kill(id, libc::SIGCONT) };
+    wait_until("its end", || child.try_wait().expect("a child").is_some());
+    assert_eq!(child.wait().expect("its end").code(), Some(4));
 }
 
 /// Regression: the first stack of a program of few functions was cut after one frame, or callers
