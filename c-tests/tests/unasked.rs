@@ -213,6 +213,19 @@ fn what_cannot_be_written_is_not_told_where_standard_error_is_another_file() {
     assert_eq!(std::fs::read_to_string(directory.path().join("data")).expect("the file"), "first\nlast\n");
 }
 
+/// Regression: each agent's flight record stayed in memory: 5.8 MB after 24 calls.
+#[test]
+fn what_an_agent_has_kept_is_given_back_when_it_starts_again() {
+    let (_built, program) = compiled("restarts_of_the_agent");
+    let mut command = Command::new(&program.executable);
+    command.env("LD_PRELOAD", agent::library()).env("SWIPR_CONTINUOUS", "997hz,60s");
+    let mut host = Host::spawn(command);
+    host.wait_for("ready");
+    let grown: i64 = host.wait_for("grown by ").parse().expect("KiB");
+    assert!(grown < 1500, "{grown} KiB");
+    host.end();
+}
+
 /// Regression: nothing was said, and the half of a file was there.
 #[test]
 fn a_file_that_a_full_disk_cuts_is_told_at_the_end() {

@@ -158,6 +158,7 @@ const WRITTEN_OUT: &[&str] = &[
     // In unasked.rs.
     "descriptor_2_is_data",
     // In attacks.rs.
+    "restarts_of_the_agent",
     "hostile_files",
     "hot_reload",
     "low_fds",

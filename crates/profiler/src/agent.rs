@@ -141,6 +141,18 @@ impl Agent {
         self.sampler.wait_until_left(at_most)
     }
 
+    /// After its end: gives back what only its recordings and their readers need. The agent itself
+    /// stays, as callers may have a reference to it.
+    pub fn give_back(&self) {
+        if let Some(mut recorder) = lock(&self.flight_recorder) {
+            *recorder = None;
+        }
+        if let Some(mut latest) = lock(&self.latest) {
+            *latest = None;
+        }
+        self.drop_symbols();
+    }
+
     /// Wakes the sampler after the agent was disabled. Takes no lock and does not wait.
     pub fn wake_all(&self) {
         self.sampler.wake();

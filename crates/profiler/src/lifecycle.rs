@@ -211,6 +211,7 @@ fn stop_until(deadline: Instant) -> Result<(), LifeError> {
     if !live.agent.has_ended(deadline.saturating_duration_since(Instant::now())) {
         return Err(LifeError::Failed("the sampler did not end in time; swipr stays off".into()));
     }
+    live.agent.give_back();
     STATE.change(generation, Phase::Stopping, Phase::Idle);
     Ok(())
 }
