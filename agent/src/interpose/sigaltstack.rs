@@ -43,6 +43,7 @@ pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::
     // thread changes meanwhile.
     let asked_for = is_given.then(|| unsafe { *new });
     let is_one = |stack: &libc::stack_t| stack.ss_flags & libc::SS_DISABLE == 0;
+    let own = shared::own();
     let is_small = asked_for.map(|stack| is_one(&stack) && stack.ss_size < LEAST_BYTES);
     if let Some(stack) = asked_for.filter(|_| !is_in_sandbox)
         && shared::take(if is_one(&stack) { stack.ss_sp as u64 } else { 0 })
@@ -56,12 +57,31 @@ pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::
     }
     // SAFETY: the function of this name, called with what its caller gave.
     let result = unsafe { std::mem::transmute::<*mut std::ffi::c_void, SigAltStack>(next)(new, old) };
-    if let Some(stack) = asked_for.filter(|_| result == 0 && !is_in_sandbox) {
-        split_stacks::has_alternate_stack(is_one(&stack));
+    match asked_for.filter(|_| !is_in_sandbox) {
+        Some(stack) if result == 0 => split_stacks::has_alternate_stack(is_one(&stack)),
+        // It was taken before the call, so that no signal arrives on a stack of two threads.
+        Some(_) => _ = shared::take(own),
+        None => {}
     }
     let is_over = if result == 0 { is_small == Some(false) } else { is_new };
     if is_over {
         signal_exclusion::remove(Reason::SmallStack);
     }
     result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: a stack that the kernel had refused was noted as the thread's.
+    #[test]
+    fn a_call_that_fails_leaves_the_thread_the_stack_that_it_had() {
+        let before = shared::own();
+        let too_small =
+            libc::stack_t { ss_sp: std::ptr::without_provenance_mut(1 << 20), ss_flags: 0, ss_size: 1 };
+        // SAFETY: the stack is refused (ENOMEM).
+        assert_eq!(unsafe { sigaltstack(&too_small, std::ptr::null_mut()) }, -1);
+        assert_eq!(shared::own(), before);
+    }
 }

@@ -35,6 +35,11 @@ fn place(stack: u64) -> Option<&'static Place> {
     KNOWN.get((stack.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize)
 }
 
+/// The calling thread's; 0: none.
+pub fn own() -> u64 {
+    MINE.get()
+}
+
 /// The calling thread is to have this stack; 0: none. Returns whether another thread has it.
 pub fn take(stack: u64) -> bool {
     let mine = MINE.replace(stack);
