@@ -121,6 +121,7 @@ programs! {
     programs_that_are_started_in_a_sandbox_have_no_agent => "sandboxed_children",
     children_of_threads_in_a_sandbox_have_no_agent => "sandboxed_forks",
     threads_that_fork_handlers_start_have_the_masks_of_who_forks => "threads_in_fork_handlers",
+    a_thread_with_a_thread_pointer_of_its_own_ends_by_itself => "foreign_thread_pointer",
     a_thread_that_took_its_thread_pointer_away_is_no_danger => "no_thread_pointer",
     a_thread_that_may_not_read_the_time_stamp_counter_is_not_killed => "no_time_stamps",
     memory_that_a_host_gives_back_is_left_free => "memory_given_back",
