@@ -9,13 +9,15 @@ use swipr_os::disabled;
 
 type OfFour = unsafe extern "C" fn(c_ulong, c_ulong, c_ulong, c_ulong) -> c_int;
 
-/// `at`: which argument says what is limited; the limit is behind it.
+/// `at`: which argument says what is limited; the limit is behind it, and the process before it, if
+/// there is such an argument.
 ///
 /// # Safety
 /// As the function behind `next` says of what its caller gave.
 unsafe fn after_preparing(next: &RealFn, at: usize, all: [c_ulong; 4]) -> c_int {
     if let (Some(resource), Some(limit)) = (all.get(at), all.get(at + 1)) {
-        disabled::contained(|| lifecycle::keep_threads_before_limit(*resource as u32, *limit));
+        let process = at.checked_sub(1).and_then(|at| all.get(at)).map_or(0, |process| *process as u32);
+        disabled::contained(|| lifecycle::keep_threads_before_limit(process, *resource as u32, *limit));
     }
     let next = next.get();
     if next.is_null() {

@@ -158,8 +158,8 @@ const WRITTEN_OUT: &[&str] = &[
     "fork_child",
     // In unasked.rs.
     "descriptor_2_is_data",
-    // In attacks.rs.
     "restarts_of_the_agent",
+    // In attacks.rs.
     "hostile_files",
     "hot_reload",
     "low_fds",

@@ -35,14 +35,15 @@ pub fn settle_before_change() {
     }
 }
 
-/// The host is about to limit a resource, by the `rlimit` at that address: if its user may have no
-/// more threads then than the process has, those that the agent may need are started before.
-/// Others would be threads less for the host.
-pub fn keep_threads_before_limit(resource: u32, limit: u64) {
+/// The host is about to limit a resource of the process `of` (0: its own), by the `rlimit` at that
+/// address: if its user may have no more threads then than the process has, those that the agent
+/// may need are started before. Others would be threads less for the host.
+pub fn keep_threads_before_limit(of: u32, resource: u32, limit: u64) {
     let mut soft = [0; 8];
     if resource == libc::RLIMIT_NPROC
         && guarded_copy(limit, &mut soft) == soft.len()
         && is_hosts_thread()
+        && [0, process::pid()].contains(&of)
         && threads::count().is_none_or(|count| u64::from_ne_bytes(soft) <= count)
         && matches!(STATE.wait_briefly(), Phase::Running)
     {
