@@ -99,7 +99,11 @@ pub const VARIABLES: &[Variable] = &[
         "20",
         "CPU time, in seconds, that a recording may take to look up lines and inlined functions; further frames have names only, and are counted. `0`: no lines.",
     ),
-    variable("SWIPR_LOG", "0", "`1` or `stderr`: the agent writes its log lines to stderr."),
+    variable(
+        "SWIPR_LOG",
+        "0",
+        "`1` or `stderr`: the agent writes its log lines to stderr, as long as that is the file that it was at the start.",
+    ),
     variable(
         AUTOSTART,
         "0",
