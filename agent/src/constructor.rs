@@ -24,10 +24,13 @@ ctor::declarative::ctor! {
 fn on_load() {
     // A child of a profiled program may be for musl, whose loader takes the packaged library. There
     // it does nothing, and its interposed functions pass their calls on.
-    if !has_glibc() || !is_first_copy() {
+    if !has_glibc() {
         return;
     }
     own_imports::bind();
+    if !is_first_copy() {
+        return;
+    }
     disabled::contained(|| {
         log::find_stderr();
         atfork::prepare();
