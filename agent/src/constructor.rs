@@ -75,8 +75,9 @@ fn has_glibc() -> bool {
 fn is_first_copy() -> bool {
     // SAFETY: a C string; the answer is null or the address of the function.
     let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"swipr_start".as_ptr()) };
-    // Opened by dlopen(3), it may be in no scope.
-    first.is_null() || this_library::has(first)
+    // Opened by dlopen(3), it may be in no scope. A program that takes the function's address may
+    // have one for it.
+    first.is_null() || this_library::has(first) || this_library::is_of_program(first)
 }
 
 /// ThreadSanitizer knows one table of descriptors. It takes the agent's descriptors, which have the

@@ -7,6 +7,7 @@
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ops::Range;
+use swipr_unwind::system_call::mprotect;
 
 /// The C library's objects, by the beginnings of their names, and that of the compiler.
 const OF_C_LIBRARY: [&[u8]; 6] =
@@ -82,7 +83,8 @@ pub fn bind() {
     let mut loaded = Loaded::default();
     // SAFETY: `look` has the signature asked for and gets `loaded`.
     unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut loaded).cast()) };
-    if loaded.dynamic == 0 || loaded.count == 0 {
+    // The program's own `dlsym` may be any function.
+    if loaded.dynamic == 0 || !loaded.is_of_c_library(libc::dlsym as *const () as u64) {
         return;
     }
     // SAFETY: the library's own dynamic section, as the loader has it.
@@ -105,7 +107,7 @@ pub fn bind() {
         }
         // SAFETY: a name in the library's own table of strings.
         let name = unsafe { CStr::from_ptr((strings + (head & 0xffff_ffff)) as *const _) };
-        let Some(function) = in_c_library(name) else { continue };
+        let Some(function) = loaded.in_c_library(name) else { continue };
         is_open = is_open || loaded.protect(libc::PROT_READ | libc::PROT_WRITE);
         if is_open {
             // SAFETY: it can be written now, and no thread of the library is there yet.
@@ -149,8 +151,29 @@ impl Loaded {
         // SAFETY: no preconditions.
         let page = unsafe { libc::getauxval(libc::AT_PAGESZ) }.max(1);
         let (from, to) = (self.sealed.start / page * page, self.sealed.end / page * page);
-        // SAFETY: pages of the library's own.
-        from == to || unsafe { libc::mprotect(from as *mut c_void, (to - from) as usize, protection) } == 0
+        // SAFETY: pages of the library's own, which nobody else uses yet.
+        from == to || unsafe { mprotect(from, to - from, protection) }
+    }
+
+    /// The C library's function of that name. Other libraries may have one, too.
+    fn in_c_library(&self, name: &CStr) -> Option<u64> {
+        if LEFT_ALONE.contains(&name.to_bytes()) {
+            return None;
+        }
+        let is_its_own = |function: &u64| self.is_of_c_library(*function);
+        // SAFETY: a C string; the answer is null or the function's address.
+        let next = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) } as u64;
+        Some(next).filter(is_its_own).or_else(|| {
+            // SAFETY: a library that is loaded already, and stays so; then as above.
+            let found = unsafe {
+                let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD;
+                match libc::dlopen(c"libc.so.6".as_ptr(), flags) {
+                    library if library.is_null() => 0,
+                    library => libc::dlsym(library, name.as_ptr()) as u64,
+                }
+            };
+            Some(found).filter(is_its_own)
+        })
     }
 }
 
@@ -159,16 +182,4 @@ impl Loaded {
 unsafe fn words<const COUNT: usize>(address: u64) -> [u64; COUNT] {
     // SAFETY: says the caller.
     unsafe { (address as *const [u64; COUNT]).read_unaligned() }
-}
-
-/// The C library's function of that name.
-fn in_c_library(name: &CStr) -> Option<u64> {
-    if LEFT_ALONE.contains(&name.to_bytes()) {
-        return None;
-    }
-    // SAFETY: a library that is loaded already, and stays so.
-    let library = unsafe { libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
-    // SAFETY: a handle and a C string; the answer is null or the function's address.
-    let found = if library.is_null() { 0 } else { unsafe { libc::dlsym(library, name.as_ptr()) as u64 } };
-    (found != 0).then_some(found)
 }

@@ -14,6 +14,7 @@ pub const ENOSYS: Errno = 38;
 
 #[cfg(target_arch = "x86_64")]
 mod number {
+    pub const MPROTECT: usize = 10;
     pub const PREAD64: usize = 17;
     pub const MSYNC: usize = 26;
     pub const PRCTL: usize = 157;
@@ -26,6 +27,7 @@ mod number {
 mod number {
     pub const PREAD64: usize = 67;
     pub const PRCTL: usize = 167;
+    pub const MPROTECT: usize = 226;
     pub const MSYNC: usize = 227;
     pub const GETTID: usize = 178;
     pub const PROCESS_VM_READV: usize = 270;
@@ -75,6 +77,15 @@ pub fn is_mapped(from: u64, to: u64) -> bool {
     let length = to.saturating_sub(from) as usize;
     // SAFETY: the kernel looks at the mappings only.
     unsafe { call6(number::MSYNC, [from as usize, length, MS_ASYNC, 0, 0, 0]) == 0 }
+}
+
+/// Sets how whole pages can be used (mprotect(2)); whether that worked.
+///
+/// # Safety
+/// Nobody uses them otherwise from now on.
+pub unsafe fn mprotect(from: u64, bytes: u64, protection: i32) -> bool {
+    // SAFETY: says the caller.
+    unsafe { call6(number::MPROTECT, [from as usize, bytes as usize, protection as usize, 0, 0, 0]) == 0 }
 }
 
 /// The base of the calling thread's fs segment (arch_prctl(2)); 0: the kernel does not say.

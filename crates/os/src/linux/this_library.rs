@@ -25,8 +25,19 @@ fn own_path() -> Option<&'static CStr> {
 
 /// Whether this is an address in the file that this code is in.
 pub fn has(address: *const c_void) -> bool {
+    are_together(address, has as *const c_void)
+}
+
+/// Whether this is an address in the executable.
+pub fn is_of_program(address: *const c_void) -> bool {
+    // SAFETY: no preconditions.
+    let headers = unsafe { libc::getauxval(libc::AT_PHDR) } as *const c_void;
+    are_together(address, headers)
+}
+
+fn are_together(one: *const c_void, other: *const c_void) -> bool {
     let base = |address: *const c_void| object_of(address).map(|found| found.dli_fbase);
-    base(address).is_some_and(|found| base(has as *const c_void) == Some(found))
+    base(one).is_some_and(|found| base(other) == Some(found))
 }
 
 /// What the loader says of an address (dladdr(3)).
