@@ -97,9 +97,6 @@ fn start(config: Config) {
             .log
             .line("not profiled: ThreadSanitizer would report races with the agent's descriptors");
     }
-    if !process::has_the_kernels_clock() {
-        return config.log.line("not profiled: the clock is not the kernel's, but libfaketime's");
-    }
     let executable =
         if config.programs == Programs::default() { String::new() } else { process::executable() };
     if !config.programs.include(Path::new(&executable), std::env::args_os()) {

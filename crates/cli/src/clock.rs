@@ -21,6 +21,6 @@ pub fn refuse_faked() -> Result<(), Error> {
         return Ok(());
     }
     let what = "the clock is not the kernel's: libfaketime is loaded into this command";
-    Err(Error::new(what, "start it without; a program under libfaketime is not profiled")
+    Err(Error::new(what, "start it without; the program itself may run under libfaketime")
         .exit(Exit::RunFailed))
 }

@@ -149,17 +149,6 @@ pub fn clock_ns(clock: libc::clockid_t) -> Option<u64> {
     Some(time.tv_sec() as u64 * 1_000_000_000 + time.tv_nsec() as u64)
 }
 
-/// Whether the C library's clock is the kernel's: libfaketime has another one, also for the waits
-/// of the C library, but not for those by system calls.
-pub fn has_the_kernels_clock() -> bool {
-    const MAX_APART_NS: u64 = 1_000_000_000;
-    let mut kernels = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a timespec is written.
-    unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_MONOTONIC, &raw mut kernels) };
-    let kernels_ns = kernels.tv_sec as u64 * 1_000_000_000 + kernels.tv_nsec as u64;
-    monotonic_ns().abs_diff(kernels_ns) < MAX_APART_NS
-}
-
 /// Ends the calling thread at once, without running anything of it. Its locks stay locked.
 pub fn end_thread() -> ! {
     loop {
