@@ -16,10 +16,6 @@ use swipr_os::cpu_timers::kernel_tick_ns;
 use swipr_os::process::{EpochClock, monotonic_ns};
 use swipr_server::recording::{Length, Request, SampleSource};
 
-/// More late ticks in a row are counted, but get no samples: a process that was stopped for long,
-/// or starved, does not get thousands of ticks at once.
-const MAX_LATE: u64 = 1000;
-
 /// A snapshot shows threads that get no CPU for longer without a stack.
 const SNAPSHOT_WITHIN_NS: u64 = 1_000_000_000;
 
@@ -50,9 +46,8 @@ pub struct RunningRecording {
     has_listed: bool,
     /// When it took part in the last sweeps.
     swept_ns: [u64; SWEEPS],
-    /// Ticks so far, with the late ones that get samples.
+    /// Ticks so far, and how many of them were late.
     passed: u64,
-    /// Late ticks that get samples all the same.
     filled: u64,
     /// Set when the recording has ended: the last answers may come until then.
     answers_until_ns: Option<u64>,
@@ -185,9 +180,8 @@ impl RunningRecording {
 
     fn count_late(&mut self, late: u64) {
         self.counters.late.add(late);
-        let filled = if late > MAX_LATE { 0 } else { late };
-        self.filled += filled;
-        self.passed += filled;
+        self.filled += late;
+        self.passed += late;
     }
 
     /// Whether a sweep has picked the kernel's tick at `tick_ns`: whoever ran then is hit, if the

@@ -15,6 +15,10 @@ use swipr_os::process::{clock_ns, monotonic_ns};
 pub(super) const HAND_ON_NS: u64 = 50_000_000;
 /// So many samples do not wait for more.
 const FLUSH_SAMPLES: usize = 1024;
+/// A window lasts no longer, unless the sampler was late for as long: the process was stopped.
+const LONG_NS: u64 = 4_000_000_000;
+/// So many samples stand for the ticks of such a window: formats have a line for each.
+const MOST_OF_LONG: u32 = 1000;
 /// The threads' clocks are read one after another: a smaller difference is no missing thread.
 const CLOCKS_DIFFER_NS: u64 = 1_000_000;
 
@@ -26,9 +30,9 @@ impl RunningRecording {
     /// Takes a thread's samples. One without a stack stands for time of which there is no stack.
     pub fn take(&mut self, thread: &Arc<Thread>, samples: Vec<Weighted>) {
         for Weighted { state, stack, ticks, cpu_ns, ns, thread: own, .. } in samples {
-            let weight_ns = match self.request.mode {
-                Mode::Wall => self.interval_ns(),
-                Mode::Cpu => cpu_ns,
+            let (ticks, weight_ns) = match self.request.mode {
+                Mode::Wall => few(ticks, self.interval_ns()),
+                Mode::Cpu => (ticks, cpu_ns),
             };
             if ticks == 0 || weight_ns == 0 {
                 continue;
@@ -144,6 +148,13 @@ impl RunningRecording {
             Err(Refused::Gone) => {}
         }
     }
+}
+
+/// So many samples of so much time each, or fewer of more.
+fn few(ticks: u32, interval_ns: u64) -> (u32, u64) {
+    let ns = u64::from(ticks).saturating_mul(interval_ns);
+    let is_long = ticks > MOST_OF_LONG && ns > LONG_NS;
+    if is_long { (MOST_OF_LONG, ns / u64::from(MOST_OF_LONG)) } else { (ticks, interval_ns) }
 }
 
 /// CPU time of the process, the agent's threads and those that ended with it.

@@ -71,6 +71,26 @@ fn ticks_in_which_no_sweep_began_before_the_end_are_late() {
     assert_eq!((recording.counters().late.get(), recording.passed()), (99, (100, 99)));
 }
 
+fn blocked(ticks: u32, ns: u64) -> Weighted {
+    let (state, stack) = (State::Blocked(None), Arc::new(RawStack::none()));
+    Weighted { state, stack, ticks, cpu_ns: 0, ns, thread: None, is_unsampled: false }
+}
+
+/// Regression: of more than 1,000 late ticks the time was lost, also that in which threads ran.
+#[test]
+fn ticks_while_the_program_was_stopped_for_long_have_their_time_in_few_samples() {
+    let (mut recording, receiver) = of_a_second();
+    let start = recording.next_tick();
+    recording.count_late(30_000);
+    assert_eq!(recording.passed(), (30_000, 30_000));
+    let thread = Arc::new(Thread { tid: 1, name: "t".into() });
+    recording.take(&thread, vec![blocked(30_000, start), blocked(300, start)]);
+    recording.flush(start);
+    let batch = receiver.receive(Duration::ZERO).unwrap();
+    let events: Vec<(u32, u64)> = batch.iter().map(|event| (event.ticks, event.weight_ns)).collect();
+    assert_eq!(events, [(1000, 300_000_000), (300, 10_000_000)]);
+}
+
 #[test]
 fn samples_are_handed_on_at_once_then_in_batches_and_all_of_them_at_the_end() {
     let (mut recording, receiver) = of_a_second();
