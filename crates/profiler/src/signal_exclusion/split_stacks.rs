@@ -14,11 +14,17 @@ const LIMIT: u64 = 0x70;
 /// The control block of the first thread; 0: not known. It stays when that thread ends.
 static FIRST_THREAD: AtomicU64 = AtomicU64::new(0);
 
-/// To be called when the library is loaded.
+/// No other memory is so close below the beginning of the first thread's stack: Linux leaves it 128
+/// MiB at least (`mmap_base`).
+const OWN_TO_FIRST_STACK: u64 = 64 << 20;
+
+/// To be called when the library is loaded. Makes no system call: the program may be in a sandbox.
 pub fn prepare() {
-    if process::tid() == process::pid() {
-        // SAFETY: no preconditions.
-        FIRST_THREAD.store(unsafe { libc::pthread_self() }, Relaxed);
+    // SAFETY: no preconditions. The random bytes lie where the first thread's stack begins
+    // (getauxval(3)).
+    let (begin, block) = unsafe { (libc::getauxval(libc::AT_RANDOM), libc::pthread_self()) };
+    if begin.wrapping_sub((&raw const begin).addr() as u64) < OWN_TO_FIRST_STACK {
+        FIRST_THREAD.store(block, Relaxed);
     }
 }
 
