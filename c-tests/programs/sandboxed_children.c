@@ -19,6 +19,7 @@ static void sandbox(void)
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         KILL(SYS_socket), KILL(SYS_timer_create), KILL(SYS_clone3), KILL(SYS_epoll_create1), KILL(SYS_gettid),
         KILL(SYS_close_range), KILL(SYS_statx), KILL(SYS_process_vm_readv), KILL(SYS_getdents64), KILL(SYS_unlink),
+        KILL(SYS_madvise),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     struct sock_fprog program = {.len = sizeof filter / sizeof *filter, .filter = filter};

@@ -13,15 +13,24 @@ const PAGE: usize = 4096;
 /// The page. Null: there is none.
 static MARK: AtomicPtr<AtomicBool> = AtomicPtr::new(null_mut());
 
-/// This memory is the calling process's. Returns its id. Allocates in the first process only.
-pub fn claim() -> u32 {
+/// As [`claim`], with a mark from now on. Not when the library is loaded: a sandbox in which the
+/// program was started may forbid the call.
+pub fn claim_with_mark() -> u32 {
     if MARK.load(Acquire).is_null()
-        && let Some(page) = memory::map(PAGE)
+        && let Some(page) = memory::map(PAGE).map(<*mut u8>::cast::<AtomicBool>)
     {
-        // SAFETY: advice for a mapping of ours, whose bytes it leaves alone in this process.
-        unsafe { libc::madvise(page.cast(), PAGE, libc::MADV_WIPEONFORK) };
-        MARK.store(page.cast(), Release);
+        // SAFETY: advice for a mapping of ours, which is zeroed and long enough for its type.
+        unsafe {
+            libc::madvise(page.cast(), PAGE, libc::MADV_WIPEONFORK);
+            (*page).store(true, Relaxed);
+        }
+        MARK.store(page, Release);
     }
+    claim()
+}
+
+/// This memory is the calling process's. Returns its id. Allocates nothing.
+pub fn claim() -> u32 {
     mark().inspect(|mark| mark.store(true, Relaxed));
     process::pid()
 }
@@ -44,7 +53,7 @@ mod tests {
     /// were taken for the same.
     #[test]
     fn a_child_that_no_fork_handler_has_seen_does_not_have_its_parents_mark() {
-        let id = claim();
+        let id = claim_with_mark();
         assert!(is_claimed_as(id));
         // SAFETY: the child, a copy of this thread alone, reads a page and ends.
         unsafe {

@@ -45,7 +45,7 @@ impl Instance {
         let is_forked = Instance::get().is_some_and(Instance::is_forked);
         let instance = Instance {
             config,
-            process: claim::claim().into(),
+            process: claim::claim_with_mark().into(),
             is_forked: is_forked.into(),
             has_own_table: false.into(),
             waits: false.into(),
