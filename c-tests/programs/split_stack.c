@@ -1,10 +1,9 @@
 /* Functions with split stacks: each looks whether its part of the stack has room for it, and gets another part where it
  * has none. What is left of a part may have no room for the frame of a signal, and the process would be killed. The host
- * must live. Its running time is counted as not sampled, but for a thread that has an alternate stack. The hazard: the
- * agent signals a thread that has none. */
+ * must live. Its running time is counted as not sampled. The hazard: the agent signals a thread there. */
 // cflags: -O1 -fsplit-stack
 // record: seconds=3&hz=1000
-// expect: thread guarded has stack guarded_main;work
+// expect: thread napping has stack napping_main;nap
 // expect: stats unsampled_cpu_ns >= 1
 #include "host.h"
 
@@ -18,11 +17,11 @@ FRAME static void deep(int depth)
         deep(depth - 1);
     sink += (uint64_t)bytes[0];
 }
-FRAME static void work(void)
+FRAME static void nap(void)
 {
-    deep((int)(sink % 700));
-    for (int i = 0; i < 1000; i++)
-        sink++;
+    const struct timespec time = {0, 3000000};
+    nanosleep(&time, NULL);
+    NOT_A_TAIL_CALL();
 }
 FRAME static void *plain_main(void *argument)
 {
@@ -31,17 +30,13 @@ FRAME static void *plain_main(void *argument)
         deep((int)(sink % 700));
     return argument;
 }
-FRAME static void *guarded_main(void *argument)
+FRAME static void *napping_main(void *argument)
 {
-    static char memory[1 << 16];
-    stack_t stack = {.ss_sp = memory, .ss_size = sizeof memory};
-    HOST_CHECK(sigaltstack(&stack, NULL) == 0);
     host_arrive();
     while (!atomic_load(&host_ending))
-        work();
+        nap();
     return argument;
 }
-
 FRAME static void *short_main(void *argument)
 {
     for (int i = 0; i < 1000; i++)
@@ -62,7 +57,7 @@ int main(void)
     host_begin();
     pthread_t threads[] = {
         host_thread("plain", plain_main, NULL),
-        host_thread("guarded", guarded_main, NULL),
+        host_thread("napping", napping_main, NULL),
         host_thread("starter", starter_main, NULL),
     };
     host_wait_until_arrived(3);

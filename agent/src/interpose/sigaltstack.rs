@@ -57,11 +57,9 @@ pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::
     }
     // SAFETY: the function of this name, called with what its caller gave.
     let result = unsafe { std::mem::transmute::<*mut std::ffi::c_void, SigAltStack>(next)(new, old) };
-    match asked_for.filter(|_| !is_in_sandbox) {
-        Some(stack) if result == 0 => split_stacks::has_alternate_stack(is_one(&stack)),
+    if asked_for.is_some() && !is_in_sandbox && result != 0 {
         // It was taken before the call, so that no signal arrives on a stack of two threads.
-        Some(_) => _ = shared::take(own),
-        None => {}
+        shared::take(own);
     }
     let is_over = if result == 0 { is_small == Some(false) } else { is_new };
     if is_over {

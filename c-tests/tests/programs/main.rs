@@ -113,7 +113,7 @@ programs! {
     a_host_that_closes_what_is_not_its_own_finds_nothing_of_ours => "closes_all_descriptors",
     faults_that_a_host_handles_itself_are_its_own => "crash_recovery",
     threads_with_alternate_stacks_that_are_too_small_are_not_asked => "small_alternate_stack",
-    threads_with_split_stacks_are_signalled_only_on_an_alternate_stack => "split_stack",
+    threads_with_split_stacks_are_not_signalled => "split_stack",
     code_with_garbage_in_its_stack_pointer_is_no_danger => "garbage_registers",
     threads_that_may_not_make_system_calls_are_not_asked => "strict_seccomp",
     a_program_that_sandboxes_itself_lives_until_it_ends => "sandboxed_service",

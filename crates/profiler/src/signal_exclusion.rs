@@ -30,8 +30,6 @@ const TIDS: usize = 1 << 22;
 /// Bytes for one reason: a bit per thread id.
 const BYTES: usize = TIDS / 8;
 const REASONS: usize = 4;
-/// After the reasons' bits: whether the thread has an alternate stack (`split_stacks.rs`).
-const ALTERNATE_STACK: usize = REASONS;
 /// How often at most, and how long each time, a thread waits until the sampler has armed its timer.
 const WAITS: u32 = 100;
 const WAIT: Duration = Duration::from_micros(100);
@@ -77,30 +75,28 @@ fn map_or_new() -> Option<*mut u8> {
     if !known.is_null() {
         return Some(known);
     }
-    let new = memory::map_forever(BYTES * (REASONS + 1))?;
+    let new = memory::map_forever(BYTES * REASONS)?;
     match MAP.compare_exchange(std::ptr::null_mut(), new, SeqCst, SeqCst) {
         Ok(_) => Some(new),
         Err(other) => Some(other), // two at once, once: a MiB of addresses is lost
     }
 }
 
-/// `which`: a reason, or [`ALTERNATE_STACK`].
-fn byte(map: *mut u8, tid: u32, which: usize) -> Option<(&'static AtomicU8, u8)> {
+fn byte(map: *mut u8, tid: u32, reason: Reason) -> Option<(&'static AtomicU8, u8)> {
     let at = tid as usize / 8;
-    // SAFETY: the map has BYTES for each reason and one more, mapped for ever, and is only accessed
-    // in this way.
-    let byte = (at < BYTES).then(|| unsafe { AtomicU8::from_ptr(map.add(which * BYTES + at)) })?;
+    // SAFETY: the map has BYTES for each reason, mapped for ever, and is only accessed in this way.
+    let byte = (at < BYTES).then(|| unsafe { AtomicU8::from_ptr(map.add(reason as usize * BYTES + at)) })?;
     Some((byte, 1 << (tid % 8)))
 }
 
-fn has(tid: u32, which: usize) -> bool {
+fn has(tid: u32, reason: Reason) -> bool {
     let map = MAP.load(SeqCst);
-    let found = (!map.is_null()).then(|| byte(map, tid, which)).flatten();
+    let found = (!map.is_null()).then(|| byte(map, tid, reason)).flatten();
     found.is_some_and(|(byte, bit)| handshake::is_out(byte, bit))
 }
 
-fn set(tid: u32, which: usize) {
-    match map_or_new().and_then(|map| byte(map, tid, which)) {
+fn set(tid: u32, reason: Reason) {
+    match map_or_new().and_then(|map| byte(map, tid, reason)) {
         Some((byte, bit)) => handshake::set(byte, bit),
         None => NOBODY.store(true, SeqCst),
     }
@@ -116,7 +112,7 @@ pub fn add(reason: Reason) -> bool {
         ANY_SANDBOX.store(true, SeqCst);
     }
     let tid = process::tid();
-    set(tid, reason as usize);
+    set(tid, reason);
     let mut left = 0..WAITS;
     handshake::wait_until_out(&ASKED, tid, || left.next().map(|_| process::sleep(WAIT)).is_some());
     if is_of_timers(reason) {
@@ -133,7 +129,7 @@ pub fn remove(reason: Reason) {
     let map = MAP.load(SeqCst);
     if MINE.replace(MINE.get() & !bit) & bit != 0
         && !map.is_null()
-        && let Some((byte, bit)) = byte(map, process::tid(), reason as usize)
+        && let Some((byte, bit)) = byte(map, process::tid(), reason)
     {
         byte.fetch_and(!bit, SeqCst);
     }
@@ -179,7 +175,7 @@ pub fn forget_after_fork() {
 /// In the child of a fork: takes over the reasons of the thread that forked, under the new id.
 pub fn inherit() {
     let mine = ALL.into_iter().filter(|&reason| MINE.get() & 1 << reason as u8 != 0);
-    mine.for_each(|reason| set(process::tid(), reason as usize));
+    mine.for_each(|reason| set(process::tid(), reason));
 }
 
 /// Whether a thread's timers must not be armed for that reason. A signal that is raised as a system
@@ -189,10 +185,8 @@ fn is_of_timers(reason: Reason) -> bool {
 }
 
 fn has_any(tid: u32, counts: impl Fn(Reason) -> bool) -> bool {
-    let is_listed = || ALL.into_iter().any(|reason| has(tid, reason as usize) && counts(reason));
-    NOBODY.load(SeqCst)
-        || !MAP.load(SeqCst).is_null() && is_listed()
-        || split_stacks::are_used() && !has(tid, ALTERNATE_STACK)
+    let is_listed = || ALL.into_iter().any(|reason| has(tid, reason) && counts(reason));
+    NOBODY.load(SeqCst) || split_stacks::are_used() || !MAP.load(SeqCst).is_null() && is_listed()
 }
 
 /// Whether a thread's timers must not be armed.

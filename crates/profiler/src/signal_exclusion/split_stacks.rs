@@ -1,10 +1,8 @@
 //! Programs whose functions have split stacks (`gcc -fsplit-stack`, gccgo). Each function looks
 //! whether its part of the stack has room for it, so a part may have no room for a signal's frame.
-//! Threads of such programs are signalled only if they have an alternate stack.
+//! Threads of such programs are not signalled.
 
-use super::{ALTERNATE_STACK, byte, map_or_new};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use swipr_os::process;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Where the thread's control block has the end of its part of the stack, for functions with split
 /// stacks. libgcc sets it before `main`. 0: no function has them. (glibc's `__private_ss`.)
@@ -40,18 +38,4 @@ pub fn are_used() -> bool {
 #[cfg(not(target_arch = "x86_64"))]
 pub fn are_used() -> bool {
     false
-}
-
-/// The calling thread has an alternate stack from now on, or none. Async-signal-safe.
-pub fn has_alternate_stack(has_one: bool) {
-    if !are_used() {
-        return;
-    }
-    if let Some((byte, bit)) = map_or_new().and_then(|map| byte(map, process::tid(), ALTERNATE_STACK)) {
-        if has_one {
-            byte.fetch_or(bit, SeqCst)
-        } else {
-            byte.fetch_and(!bit, SeqCst)
-        };
-    }
 }
