@@ -59,14 +59,15 @@ pub fn set_previous(handler: usize, takes_info: bool) {
 /// signals.
 pub unsafe extern "C" fn on_signal(signal: c_int, info: *mut TimerSignal, context: *mut c_void) {
     // SAFETY: the kernel passes a valid siginfo, at least as long as `TimerSignal`.
-    let (code, timer, value) = unsafe { ((*info).code, (*info).timer, (*info).value) };
+    let (code, timer, overrun, value) =
+        unsafe { ((*info).code, (*info).timer, (*info).overrun, (*info).value) };
     if code == SI_TIMER
         && let Some(ticket) = Ticket::from_value(value)
     {
         if slot::begin(ticket, timer) {
             // SAFETY: `context` is the kernel's ucontext of this thread, the ticket is being
             // written, and all signals are blocked.
-            unsafe { answer(ticket, context as u64) };
+            unsafe { answer(ticket, overrun, context as u64) };
             slot::end(ticket);
         }
         return;
@@ -78,7 +79,7 @@ pub unsafe extern "C" fn on_signal(signal: c_int, info: *mut TimerSignal, contex
 /// # Safety
 /// `context` is the address of this handler's ucontext; the slot of `ticket` is
 /// marked as being written, by this thread; all signals are blocked.
-unsafe fn answer(ticket: Ticket, context: u64) {
+unsafe fn answer(ticket: Ticket, overrun: i32, context: u64) {
     let started = arch::ticks();
     let Some(slot) = ticket.slot() else { return };
     // SAFETY: the slot is marked as being written, by this handler.
@@ -114,6 +115,7 @@ unsafe fn answer(ticket: Ticket, context: u64) {
     if slot.wants_name.load(Relaxed) {
         system_call::thread_name(&slot.name);
     }
+    slot.overrun.store(overrun as u32, Relaxed);
     slot.at.store(started, Relaxed);
     slot.total.store(total as u32, Relaxed);
     slot.stop.store(stop as u32, Relaxed);

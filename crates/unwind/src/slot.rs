@@ -50,6 +50,8 @@ pub struct Slot {
     owner: AtomicU64,
     /// Handler to sampler: how long the handler took, in [`crate::arch::ticks`].
     pub held: AtomicU32,
+    /// Handler to sampler: the overruns of its timer (timer_getoverrun(2)).
+    pub overrun: AtomicU32,
     /// Handler to sampler: when it came, in [`crate::arch::ticks`].
     pub at: AtomicU64,
     /// Handler to sampler: the stack pointer, so that the sampler can learn the bounds.

@@ -12,6 +12,8 @@ use swipr_unwind::handler::TimerSignal;
 const THREAD_ID: libc::c_int = 4;
 /// CPU time until the timer expires: the next tick at which the thread runs finds it expired.
 const AT_ONCE_NS: i64 = 1;
+/// CPU time from one overrun of a timer to the next, see [`CpuTimer::arm_counting`].
+pub const OVERRUN_NS: u64 = 1_000;
 /// Where the kernel does not say how long its tick is: the longest that there is.
 const LONGEST_TICK_NS: u64 = 10_000_000;
 
@@ -58,6 +60,12 @@ impl CpuTimer {
         arm(self.id)
     }
 
+    /// As [`CpuTimer::arm`]. The signal's count of overruns says how much CPU time the thread has
+    /// used until it came, in units of [`OVERRUN_NS`]. The timer expires at each tick from then on.
+    pub fn arm_counting(&self) -> bool {
+        set(self.id, AT_ONCE_NS, OVERRUN_NS as i64)
+    }
+
     /// Sends the timer's signal to its thread now (rt_tgsigqueueinfo(2)): the handler sees no
     /// difference to one that expired. `signal` and `value` are those that [`CpuTimer::new`] was
     /// given.
@@ -87,18 +95,18 @@ impl Drop for CpuTimer {
 
 /// Arms a timer by its number. Async-signal-safe.
 pub fn arm(id: i32) -> bool {
-    set(id, AT_ONCE_NS)
+    set(id, AT_ONCE_NS, 0)
 }
 
 /// Disarms a timer by its number, for a thread that may not wait for the sampler.
 /// Async-signal-safe.
 pub fn disarm(id: i32) {
-    set(id, 0);
+    set(id, 0, 0);
 }
 
-fn set(id: i32, ns: i64) -> bool {
-    let none = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    let time = libc::itimerspec { it_interval: none, it_value: libc::timespec { tv_nsec: ns, ..none } };
+fn set(id: i32, ns: i64, interval_ns: i64) -> bool {
+    let time = |ns| libc::timespec { tv_sec: 0, tv_nsec: ns };
+    let time = libc::itimerspec { it_interval: time(interval_ns), it_value: time(ns) };
     let old: *mut libc::itimerspec = std::ptr::null_mut();
     // SAFETY: the kernel reads `time`.
     unsafe { libc::syscall(libc::SYS_timer_settime, id, 0, &raw const time, old) == 0 }
@@ -144,6 +152,33 @@ mod tests {
             // Unless a tick comes in between.
             let stays_quiet = || (timer.arm(), timer.disarm(), burn(), !took()).3;
             assert!((0..50).any(|_| stays_quiet()));
+        })
+        .join()
+        .unwrap();
+    }
+
+    #[test]
+    fn the_overruns_of_a_counting_timer_say_how_long_its_thread_has_run_on() {
+        std::thread::spawn(|| {
+            SigSet::from(Signal::SIGWINCH).thread_block().unwrap();
+            let clock = cpu_clock(tid());
+            let timer = CpuTimer::new(clock, tid(), libc::SIGWINCH, 7).unwrap();
+            let armed_ns = clock_ns(clock).unwrap();
+            assert!(timer.arm_counting());
+            let from_ns = clock_ns(clock).unwrap();
+            while clock_ns(clock).unwrap() < from_ns + 3 * kernel_tick_ns() {}
+            let burnt_ns = clock_ns(clock).unwrap() - from_ns;
+            // SAFETY: plain data, written by the kernel; a zeroed set is a valid one.
+            let info = unsafe {
+                let (mut set, mut info): (libc::sigset_t, libc::siginfo_t) = std::mem::zeroed();
+                libc::sigaddset(&mut set, libc::SIGWINCH);
+                assert_eq!(libc::sigwaitinfo(&set, &mut info), libc::SIGWINCH);
+                info
+            };
+            // SAFETY: a timer's.
+            let ns = unsafe { info.si_overrun() } as u64 * OVERRUN_NS;
+            let most_ns = clock_ns(clock).unwrap() - armed_ns;
+            assert!((burnt_ns - OVERRUN_NS..=most_ns).contains(&ns), "{burnt_ns} {ns} {most_ns}");
         })
         .join()
         .unwrap();

@@ -191,11 +191,13 @@ impl RunningRecording {
         self.swept_ns.iter().filter_map(before_ns).any(|ns| ns < kernel_tick_ns())
     }
 
-    /// As [`RunningRecording::has_picked`], where the thread may have waited for a CPU since the
-    /// tick: it has not blocked since `awake_from_ns`.
-    pub fn has_picked_since(&self, awake_from_ns: u64, hit_ns: u64) -> bool {
-        let from_ns = awake_from_ns.saturating_sub(SWEEP_NS);
-        self.has_picked(hit_ns) || self.swept_ns.iter().any(|swept_ns| (from_ns..=hit_ns).contains(swept_ns))
+    /// As [`RunningRecording::has_picked`], of a tick at an unknown time between two. A snapshot,
+    /// and a recording that wants every tick, take what comes.
+    pub fn has_picked_in(&self, from_ns: u64, to_ns: u64) -> bool {
+        let from_ns = from_ns.saturating_sub(SWEEP_NS);
+        let swept_in = |swept_ns: &u64| (from_ns..=to_ns).contains(swept_ns);
+        let takes_all = self.is_snapshot() || self.interval_ns() <= kernel_tick_ns();
+        takes_all || self.has_picked(to_ns) || self.swept_ns.iter().any(swept_in)
     }
 
     /// Whether the recording takes part in the sweep under way.

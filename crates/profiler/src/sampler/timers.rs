@@ -8,8 +8,14 @@
 //! A tick raises the signal only as the thread returns to user mode. The timer stays armed while
 //! that may be still to come: the thread waits for a CPU, or is in a system call that computes for
 //! longer than a tick, or in fork(2), until the C library lets signals through again. To arm the
-//! timer again would undo what the tick has done. The hit stands for all the ticks that sweeps
-//! would have picked.
+//! timer again would undo what the tick has done. The hit at the end of a call stands for all the
+//! ticks that sweeps would have picked.
+//!
+//! The kernel does not say whether a tick has found a thread that waits for a CPU. Linux gives and
+//! ends turns at ticks, so a timer that stays armed hits the next turn at its first tick, a whole
+//! tick after its start. The signal says by the timer's overruns how long the thread has run. If it
+//! has not run on, the picked tick had found it. Else another tick has, and the hit counts only if
+//! a sweep has picked that one.
 //!
 //! Of many threads most do not run. Their timers stay armed until they run. The first tick after
 //! the pause then hits the thread for certain. Only hits at ticks that a sweep has picked count.

@@ -50,8 +50,8 @@ impl Sweeper {
                 *unknown_code |= answer.stack.is_in_unknown_code(tables);
                 let asked = answer.recordings & thread.recordings;
                 for recording in of(recordings, asked) {
-                    let is_picked = |from_ns| recording.has_picked_since(from_ns, answer.hit_ns);
-                    if answer.at == HitAt::Tick && !answer.awake_from_ns.is_none_or(is_picked) {
+                    let is_picked = |(from_ns, to_ns)| recording.has_picked_in(from_ns, to_ns);
+                    if answer.at == HitAt::Tick && !answer.found_ns.is_none_or(is_picked) {
                         continue;
                     }
                     if let Some(account) = account_of(thread, recording) {

@@ -25,9 +25,9 @@ pub struct TimerHit {
     pub hit_ns: u64,
     /// Its CPU clock then, as far as known: as if it had run since.
     pub cpu_ns: u64,
-    /// If several sweeps have armed the timer: since when the thread is known not to have blocked.
-    /// The hit counts for the recordings that have picked its tick.
-    pub awake_from_ns: Option<u64>,
+    /// When the tick was that found the thread, from and to: the hit counts for the recordings that
+    /// have picked it. `None`: it was the one that all of them have picked.
+    pub found_ns: Option<(u64, u64)>,
     /// What the hit stands for.
     pub at: HitAt,
     /// Where.
@@ -141,9 +141,10 @@ impl Timers {
         let Some(timer) = &mut thread.timer else { return false };
         // How long a thread has waited so far is not known.
         if !is_awake || !waits && now.has_blocked_since(timer.awake_from) {
-            (timer.awake_from, timer.is_overdue) = (now, false);
+            (timer.awake_from, timer.is_overdue, timer.unhit) = (now, false, None);
             return false;
         }
+        timer.note_unhit(now, waits);
         let used_ns = cpu_ns.saturating_sub(timer.awake_from.cpu_ns);
         let is_due = !waits && used_ns >= self.valid_ns - TICK_LATE_NS && timer_delivery::is_task_work();
         if is_due && !timer.is_overdue {
@@ -180,12 +181,19 @@ impl Timers {
         let forked_at = slot.fork_from.swap(0, Relaxed);
         let forked_ns = self.scale.ns(slot.at.load(Relaxed).saturating_sub(forked_at));
         let fork_cpu_ns = slot.fork_cpu_ns.load(Relaxed);
-        slot.is_armed.store(false, Relaxed);
+        let overruns = slot.overrun.load(Relaxed);
+        match raised {
+            Raised::AtTick => timer.stop(slot),
+            Raised::ByUs => slot.is_armed.store(false, Relaxed),
+        }
         slot::again(timer.ticket, thread.stack_bounds);
         thread.blocks_signal = false;
         let (recordings, asked_ns) = (timer.recordings, timer.asked_ns);
         let hit_ns = process::monotonic_ns().saturating_sub(ago_ns);
-        let awake_from_ns = (asked_ns != timer.armed.ns).then_some(timer.awake_from.ns);
+        let is_late = timer.is_late(hit_ns);
+        let hit_cpu_ns = timer.hit_cpu_ns(overruns);
+        let was_in_call = is_late && (forked_at != 0 || timer.was_in_call(hit_cpu_ns));
+        let found_ns = is_late.then(|| timer.found_ns(hit_ns, hit_cpu_ns, was_in_call));
         let least_ns = timer.armed.cpu_ns;
         let most_ns = least_ns + hit_ns.saturating_sub(timer.armed.ns);
         let is_needed = forked_at != 0 || least_ns < self.valid_ns;
@@ -193,14 +201,15 @@ impl Timers {
         let cpu_ns = now_cpu_ns.map_or(most_ns, |ns| ns.saturating_sub(ago_ns).clamp(least_ns, most_ns));
         let forked_ns = forked_ns.min(now_cpu_ns.unwrap_or(0).saturating_sub(fork_cpu_ns));
         let at = match (raised, forked_at) {
-            (Raised::AtTick, 0) => self.returned(thread, hit_ns).unwrap_or(HitAt::Tick),
+            (Raised::AtTick, 0) if was_in_call => self.returned(thread, hit_ns).unwrap_or(HitAt::Tick),
             (_, 1..) if forked_ns > self.valid_ns => HitAt::Fork(forked_ns),
             _ => HitAt::Tick,
         };
         if let (Raised::AtTick, Some(timer)) = (raised, &mut thread.timer) {
             timer.is_overdue = false;
+            timer.unhit = None;
         }
-        Some(TimerHit { recordings, asked_ns, hit_ns, cpu_ns, awake_from_ns, at, stack })
+        Some(TimerHit { recordings, asked_ns, hit_ns, cpu_ns, found_ns, at, stack })
     }
 
     /// What a hit stands for at the end of a system call that took longer than a tick: the thread
