@@ -190,16 +190,17 @@ impl Timers {
         thread.blocks_signal = false;
         let (recordings, asked_ns) = (timer.recordings, timer.asked_ns);
         let hit_ns = process::monotonic_ns().saturating_sub(ago_ns);
-        let is_late = timer.is_late(hit_ns);
-        let hit_cpu_ns = timer.hit_cpu_ns(overruns);
-        let was_in_call = is_late && (forked_at != 0 || timer.was_in_call(hit_cpu_ns));
-        let found_ns = is_late.then(|| timer.found_ns(hit_ns, hit_cpu_ns, was_in_call));
         let least_ns = timer.armed.cpu_ns;
         let most_ns = least_ns + hit_ns.saturating_sub(timer.armed.ns);
         let is_needed = forked_at != 0 || least_ns < self.valid_ns;
         let now_cpu_ns = is_needed.then(|| threads::cpu_ns(thread.tid())).flatten();
         let cpu_ns = now_cpu_ns.map_or(most_ns, |ns| ns.saturating_sub(ago_ns).clamp(least_ns, most_ns));
         let forked_ns = forked_ns.min(now_cpu_ns.unwrap_or(0).saturating_sub(fork_cpu_ns));
+        let is_late = matches!(raised, Raised::AtTick) && timer.is_late(hit_ns);
+        let (was_in_call, found_ns) = match is_late {
+            true => Self::found_late(thread, hit_ns, overruns, forked_at != 0)?,
+            false => (false, None),
+        };
         let at = match (raised, forked_at) {
             (Raised::AtTick, 0) if was_in_call => self.returned(thread, hit_ns).unwrap_or(HitAt::Tick),
             (_, 1..) if forked_ns > self.valid_ns => HitAt::Fork(forked_ns),
@@ -210,6 +211,23 @@ impl Timers {
             timer.unhit = None;
         }
         Some(TimerHit { recordings, asked_ns, hit_ns, cpu_ns, found_ns, at, stack })
+    }
+
+    /// Of a thread that was hit late: whether it was in a system call since an earlier tick, and
+    /// [`TimerHit::found_ns`].
+    fn found_late(
+        thread: &mut ThreadState,
+        hit_ns: u64,
+        overruns: u32,
+        has_forked: bool,
+    ) -> Option<(bool, Option<(u64, u64)>)> {
+        thread.add_delay_ns();
+        let timer = thread.timer.as_ref()?;
+        let cpu_ns = timer.hit_cpu_ns(overruns);
+        let now = Clocks { ns: hit_ns, cpu_ns, delay_ns: thread.delay_ns };
+        let stayed = timer.is_overdue || !now.has_blocked_since(timer.awake_from);
+        let was_in_call = has_forked || stayed && timer.was_in_call(cpu_ns);
+        Some((was_in_call, Some(timer.found_ns(hit_ns, cpu_ns, was_in_call))))
     }
 
     /// What a hit stands for at the end of a system call that took longer than a tick: the thread
