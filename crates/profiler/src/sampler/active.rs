@@ -11,6 +11,7 @@ use crate::sampler::timers::hit_within_ns;
 use crate::stop_time::StopTime;
 use samples::process_cpu_ns;
 use std::sync::Arc;
+use std::time::Duration;
 use swipr_formats::model::Mode;
 use swipr_os::cpu_timers::kernel_tick_ns;
 use swipr_os::process::{EpochClock, monotonic_ns};
@@ -121,9 +122,14 @@ impl RunningRecording {
         &self.counters
     }
 
-    /// Time between two ticks.
+    /// Time between two ticks, for which each stands. The one tick of a shorter recording stands
+    /// for all of it.
     pub fn interval_ns(&self) -> u64 {
-        (self.request.interval.as_nanos() as u64).max(1)
+        let longest = match self.request.length {
+            Length::Time(duration) => duration,
+            Length::Ticks(_) | Length::Open => Duration::MAX,
+        };
+        (self.request.interval.min(longest).as_nanos() as u64).max(1)
     }
 
     /// Whether ticks are still to come.

@@ -7,9 +7,13 @@ use std::time::Duration;
 use swipr_formats::model::{State, Thread};
 
 fn of_a_second() -> (RunningRecording, SampleReceiver) {
+    of_a_second_each(Duration::from_millis(10))
+}
+
+fn of_a_second_each(interval: Duration) -> (RunningRecording, SampleReceiver) {
     let format = swipr_formats::find("perf").unwrap();
     let request = Request {
-        interval: Duration::from_millis(10),
+        interval,
         length: Length::Time(Duration::from_secs(1)),
         mode: Mode::Wall,
         source: Default::default(),
@@ -89,6 +93,13 @@ fn ticks_while_the_program_was_stopped_for_long_have_their_time_in_few_samples()
     let batch = receiver.receive(Duration::ZERO).unwrap();
     let events: Vec<(u32, u64)> = batch.iter().map(|event| (event.ticks, event.weight_ns)).collect();
     assert_eq!(events, [(1000, 300_000_000), (300, 10_000_000)]);
+}
+
+/// Regression: 0.1 s recorded with an interval of 1 s were 1 s of wall-clock time.
+#[test]
+fn the_tick_of_a_recording_that_is_shorter_than_its_interval_stands_for_the_recording() {
+    let (recording, _receiver) = of_a_second_each(Duration::from_secs(10));
+    assert_eq!(recording.interval_ns(), 1_000_000_000);
 }
 
 #[test]
