@@ -91,6 +91,8 @@ pub struct Account {
     phases: [Phases; 2],
     /// How long it ran and waited for a CPU in the earlier ones.
     ran_and_waited_ns: [u64; 2],
+    /// CPU time that the thread has used since, if it ended half-way to the next observation.
+    tail_ns: u64,
     /// CPU time used in this window while the thread could not be hit.
     unarmed_ns: u64,
     /// The last known [`Moment::kernel_ns`].

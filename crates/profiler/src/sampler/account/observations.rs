@@ -130,6 +130,10 @@ impl Account {
     /// The thread has ended: its clocks say nothing of the time since the last observation. In wall
     /// mode it did what it was seen doing then, if ticks have passed. CPU time is not made up.
     pub fn end(&mut self, now: Moment, mode: Mode) {
+        let passed_ns = now.ns.saturating_sub(self.last.ns);
+        let since_ns = self.last.ns.saturating_sub(self.opened.ns).max(1);
+        let share = self.window_used_ns().min(since_ns) as f64 / since_ns as f64;
+        self.tail_ns = (passed_ns as f64 * share / 2.0) as u64;
         if now.ticks <= self.last.ticks {
             return;
         }

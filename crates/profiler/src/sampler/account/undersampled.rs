@@ -33,6 +33,10 @@ pub struct Undersampled {
     ended_hits: Vec<Hit>,
     /// CPU time of others that ended.
     unseen_ns: u64,
+    /// The last moments of threads that have samples: how much of that time they are to be expected
+    /// to be, and the samples for it.
+    tails: Vec<Weighted>,
+    of_tails: Vec<Weighted>,
     /// Windows without a hit, their donors, and the time that has none yet.
     windows: Account,
     donors: Vec<Hit>,
@@ -47,8 +51,20 @@ impl Default for Undersampled {
     fn default() -> Undersampled {
         let shared = || Account { is_shared: true, ..Account::default() };
         let (ended, windows) = (shared(), shared());
-        let (ended_hits, donors, unseen_ns, unsampled_ns, opened_ns, unsampled) = Default::default();
-        Undersampled { ended, ended_hits, unseen_ns, windows, donors, unsampled_ns, opened_ns, unsampled }
+        let (ended_hits, unseen_ns, tails, of_tails) = Default::default();
+        let (donors, unsampled_ns, opened_ns, unsampled) = Default::default();
+        Undersampled {
+            ended,
+            ended_hits,
+            unseen_ns,
+            tails,
+            of_tails,
+            windows,
+            donors,
+            unsampled_ns,
+            opened_ns,
+            unsampled,
+        }
     }
 }
 
@@ -80,13 +96,33 @@ impl Undersampled {
         self.unsampled_ns += cpu_ns;
     }
 
+    /// Adds the last moments of a thread that has ended, and has samples.
+    pub fn add_tail(&mut self, thread: &Arc<Thread>, ended: &Account) {
+        if let Some(stack) =
+            ended.ran_at.clone().filter(|_| ended.tail_ns > 0 && self.tails.len() < MAX_NAMED)
+        {
+            let (state, cpu_ns, ns) = (State::Running, ended.tail_ns, ended.last.ns);
+            let thread = Some(thread.clone());
+            self.tails.push(Weighted { state, stack, ticks: 1, cpu_ns, ns, thread, is_unsampled: false });
+        }
+    }
+
     /// Adds CPU time of threads that ended unseen, or after they were last seen. Returns how much
     /// of it was taken. `None`: it is not known.
     pub fn add_unseen(&mut self, cpu_ns: Option<u64>, mode: Mode, interval_ns: u64) -> u64 {
         match mode {
             Mode::Cpu => {
-                self.unseen_ns += cpu_ns.unwrap_or(0);
-                cpu_ns.unwrap_or(0)
+                let cpu_ns = cpu_ns.unwrap_or(0);
+                let expected_ns: u64 = self.tails.iter().map(|tail| tail.cpu_ns).sum();
+                let mut left_ns = cpu_ns;
+                for tail in self.tails.drain(..) {
+                    let part = u128::from(tail.cpu_ns) * u128::from(cpu_ns.min(expected_ns));
+                    let part_ns = (part / u128::from(expected_ns)) as u64;
+                    left_ns -= part_ns;
+                    self.of_tails.push(Weighted { cpu_ns: part_ns, ..tail });
+                }
+                self.unseen_ns += left_ns;
+                cpu_ns
             }
             Mode::Wall => self.ended.divide(cpu_ns, interval_ns),
         }
@@ -149,6 +185,7 @@ impl Undersampled {
         self.share(mode, interval_ns);
         let mut samples = self.ended.close(mode, interval_ns, ends);
         samples.extend(self.windows.close(mode, interval_ns, ends));
+        samples.append(&mut self.of_tails);
         let last = self.unsampled.last().map(|(thread, ..)| thread.clone());
         for sample in samples.iter_mut().filter(|sample| sample.thread.is_none()) {
             (sample.thread, sample.ns) = (last.clone(), now_ns);

@@ -76,6 +76,9 @@ impl RunningRecording {
             self.undersampled.add_ended(thread, account, monotonic_ns());
         } else {
             self.close_window(thread, &mut account, true);
+            if has_ended && self.request.mode == Mode::Cpu && !self.is_snapshot() {
+                self.undersampled.add_tail(thread, &account);
+            }
         }
     }
 

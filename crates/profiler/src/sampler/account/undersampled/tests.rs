@@ -47,6 +47,26 @@ fn those_with_a_hit_stand_for_those_without() {
     assert_eq!(tids, (0..100).step_by(5).collect::<Vec<u32>>(), "each hit is its own thread's");
 }
 
+/// Regression: the last moments of a long thread were shown at the functions of short ones.
+#[test]
+fn the_last_moments_of_a_thread_with_samples_are_its_own() {
+    let (long_stack, parse, mut threads) = (stack(), stack(), Undersampled::default());
+    // It ran all the time, and is gone 10 ms after its last observation.
+    let mut long = Account::new(moment(0, 0));
+    long.ran(&long_stack, 200 * MS, 50);
+    long.observe(moment(330, 33), Found::Elsewhere, TimerState::Yes(TICK_NS));
+    long.end(Moment { cpu_ns: 330 * MS, ..moment(340, 33) }, Mode::Cpu);
+    long.close(Mode::Cpu, 10 * MS, true);
+    threads.add_tail(&thread(7), &long);
+    threads.add_ended(&thread(1), ended(6, Some(&parse)), 0);
+    assert_eq!(threads.add_unseen(Some(8 * MS), Mode::Cpu, 10 * MS), 8 * MS);
+    let samples = threads.close(Mode::Cpu, 10 * MS, 400 * MS, true);
+    let of = |stack| {
+        samples.iter().filter(|sample| Arc::ptr_eq(&sample.stack, stack)).map(|it| it.cpu_ns).sum::<u64>()
+    };
+    assert_eq!((of(&long_stack), of(&parse)), (5 * MS, 9 * MS));
+}
+
 #[test]
 fn time_without_a_hit_waits_for_one_and_has_no_stack_at_the_end() {
     let mut threads = Undersampled::default();
