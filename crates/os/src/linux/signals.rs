@@ -168,15 +168,11 @@ pub fn mask(with: Option<u64>) -> u64 {
 }
 
 /// On a thread of the agent: blocks those that its own instructions do not raise. The program may
-/// have blocked one and wait for it. SIGSYS is one of them, unless a filter is in force: that may
-/// raise it at the agent's system calls (SECCOMP_RET_TRAP), which kills where it is blocked.
+/// have blocked one and wait for it. A filter of the program's, now or later, may have system calls
+/// trapped.
 pub fn block_synchronous() {
-    // SAFETY: takes values only.
-    let has_no_filter = unsafe { libc::prctl(libc::PR_GET_SECCOMP) } == 0;
     let mut synchronous = SigSet::from_iter(SYNCHRONOUS);
-    if !has_no_filter {
-        synchronous.remove(Signal::SIGSYS);
-    }
+    synchronous.remove(Signal::SIGSYS);
     let _ = synchronous.thread_block();
 }
 
