@@ -80,6 +80,10 @@ unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_
 
 /// To be called before any other function of the C library.
 pub fn bind() {
+    #[cfg(feature = "fault-injection")]
+    if !profiler::for_library::injected::binds_imports() {
+        return;
+    }
     let mut loaded = Loaded::default();
     // SAFETY: `look` has the signature asked for and gets `loaded`.
     unsafe { libc::dl_iterate_phdr(Some(look), (&raw mut loaded).cast()) };

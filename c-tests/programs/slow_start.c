@@ -2,8 +2,6 @@
  * calls by which it gives up rights, or enters name spaces of its own, return long before. It makes them in children,
  * whose agent starts with them. The hazard: such a call waits for the agent's start. */
 // cflags: -O2
-// record: samples=200&hz=200
-// expect: every sample of burner has stack burner_main;work
 #include "burner.h"
 #include <linux/capability.h>
 #include <sched.h>
@@ -27,7 +25,7 @@ static void wait_for(atomic_int *count)
         nanosleep(&moment, NULL);
 }
 
-/* The C library's, for all who call it in this process. */
+/* The C library's, for all who call it in this process, the agent with the fault `imports` too. */
 int bind(int descriptor, const struct sockaddr *address, socklen_t length)
 {
     struct timespec pause = {atomic_load(&seconds), 0};

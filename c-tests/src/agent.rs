@@ -46,7 +46,7 @@ pub fn faulty_library() -> PathBuf {
     LIBRARY.get_or_init(|| cargo_build(if is_named() { UNOPTIMISED } else { OPTIMISED })).clone()
 }
 
-/// `memory:N` or `panic:THREAD`.
+/// `memory:N`, `panic:THREAD` or `imports`.
 pub const FAULT_VARIABLE: &str = "SWIPR_TEST_FAULT";
 
 fn build() -> PathBuf {

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use swipr_c_tests::agent::{FAULT_VARIABLE, faulty_library, library};
+use swipr_c_tests::expectation::expect;
 use swipr_c_tests::host::{Host, wait_until};
 use swipr_c_tests::http;
 use swipr_c_tests::program::{Program, compiled};
@@ -33,6 +34,14 @@ fn raw(socket: &Path, target: &str) -> String {
         assert!(read.as_ref().err().is_none_or(is_reset), "{target}: {read:?}");
     }
     String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[test]
+fn a_start_that_takes_long_holds_up_no_call_of_the_hosts() {
+    let (_directory, program) = compiled("slow_start");
+    let host = start(&program, "imports");
+    expect(&host.record("samples=200&hz=200"), &["every sample of burner has stack burner_main;work"]);
+    host.end();
 }
 
 fn panic_ends_recordings(thread: &str) {

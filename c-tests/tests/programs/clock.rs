@@ -2,7 +2,9 @@
 
 use crate::figure;
 use crate::read_until_stack;
+use std::process::Command;
 use std::time::{Duration, SystemTime};
+use swipr_c_tests::agent::{FAULT_VARIABLE, faulty_library};
 use swipr_c_tests::expectation::expect;
 use swipr_c_tests::host::{self, Host, wait_until};
 use swipr_c_tests::http;
@@ -83,7 +85,11 @@ fn recordings_that_begin_take_nothing_of_the_waits_that_another_counts() {
 #[test]
 fn the_last_minute_is_there_when_the_time_of_day_was_set() {
     let (_directory, program) = compiled("clock_is_set");
-    let mut host = Host::start_with_variable(&program, "SWIPR_CONTINUOUS", "49hz,60s");
+    let mut command = Command::new(&program.executable);
+    command.env("LD_PRELOAD", faulty_library()).env(FAULT_VARIABLE, "imports");
+    command.env("SWIPR_CONTINUOUS", "49hz,60s");
+    let mut host = Host::spawn(command);
+    host.wait_for("ready");
     let socket = host.socket();
     let last = || http::get(&socket, "/last?seconds=30&format=raw").and_then(http::Answer::read_all);
     wait_until("samples to be kept", || last().is_ok_and(|answer| answer.status == 200));

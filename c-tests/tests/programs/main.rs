@@ -132,7 +132,6 @@ programs! {
     a_process_that_is_stopped_and_continued_goes_on => "stopped_and_continued",
     a_real_time_host_has_no_real_time_thread_of_ours => "realtime",
     a_thread_with_16_kib_of_stack_keeps_nearly_all_of_it => "small_stack",
-    a_start_that_takes_long_holds_up_no_call_of_the_hosts => "slow_start",
     a_process_that_is_not_dumpable_is_recorded => "not_dumpable",
     a_thread_whose_system_calls_are_emulated_is_not_asked => "foreign_system_calls",
     threads_of_the_kernels_for_io_uring_are_left_alone => "kernels_workers",
@@ -189,6 +188,8 @@ const WRITTEN_OUT: &[&str] = &[
     "storms",
     "unloaded_agent",
     "waits_at_the_end",
+    // In internal_faults.rs.
+    "slow_start",
     // In truth.rs.
     "truth",
     "truth_unoptimised",

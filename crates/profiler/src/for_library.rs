@@ -10,7 +10,7 @@ pub mod config {
 
 #[cfg(feature = "fault-injection")]
 pub mod injected {
-    pub use crate::injected::heap_works;
+    pub use crate::injected::{binds_imports, heap_works};
 }
 
 pub mod lifecycle {

@@ -2,6 +2,8 @@
 //!
 //! `memory:N`: the heap refuses everything from its Nth call on. `panic:NAME`: the thread of that
 //! name panics in a recording, after its first samples (`server`: at a request for `/status`).
+//! `imports`: the agent's calls go where the loader has bound them, to the program's functions of
+//! the same names as well: so it may be slow to start, and have another time of day.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -31,6 +33,11 @@ pub fn heap_works() -> bool {
     static CALLS: AtomicU64 = AtomicU64::new(0);
     let last = wanted().strip_prefix("memory:").and_then(|number| number.parse::<u64>().ok());
     last.is_none_or(|last| CALLS.fetch_add(1, Relaxed) < last)
+}
+
+/// Whether the agent's calls are to go to the C library.
+pub fn binds_imports() -> bool {
+    wanted() != "imports"
 }
 
 /// Panics where the thread of that name is to.
