@@ -87,11 +87,11 @@ fn identity(directory: &Path) -> Option<(u64, u64)> {
 }
 
 /// The umask of the host's first thread (proc(5), since Linux 4.7): that of the agent's threads is
-/// the one of their start.
+/// the one of their start. If it is not known, as when that thread has ended, others get nothing.
 fn umask_of_host() -> u32 {
     let status = process::read_text("/proc/self/status").unwrap_or_default();
     let umask = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-    umask.and_then(|umask| u32::from_str_radix(umask.trim(), 8).ok()).unwrap_or(0)
+    umask.and_then(|umask| u32::from_str_radix(umask.trim(), 8).ok()).unwrap_or(0o077)
 }
 
 /// Writes into a file, which is created or truncated at the first write.
