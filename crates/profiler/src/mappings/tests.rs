@@ -55,9 +55,13 @@ fn an_object_has_a_table_once_that_pays_off() {
 #[test]
 fn the_child_of_a_fork_has_its_parents_tables() {
     swipr_unwind::memory::set_process(swipr_os::process::pid() as i32);
+    // Other tests load and unload libraries meanwhile, and their tables may have taken the place.
+    assert!((0..100).any(|_| a_child_has_its_parents_tables()));
+}
+
+fn a_child_has_its_parents_tables() -> bool {
     let mut parents = Tables::new(-1);
     parents.refresh();
-    // Tables of other tests may have taken the place meanwhile.
     inherited::keep(parents.seen.unwrap(), &parents.objects, &parents.any_wanted);
     // SAFETY: the child takes no lock that another thread may hold.
     let child = unsafe { libc::fork() };
@@ -73,7 +77,7 @@ fn the_child_of_a_fork_has_its_parents_tables() {
     let mut status = -1;
     // SAFETY: the child is ours; `status` is a local variable.
     assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
-    assert_eq!(status, 0);
+    status == 0
 }
 
 #[test]
@@ -115,7 +119,12 @@ fn parts_of_a_file_that_are_mapped_by_themselves_have_the_names_of_the_file() {
     let here = parts_of_a_file_that_are_mapped_by_themselves_have_the_names_of_the_file as *const () as u64;
     let mut tables = Tables::new(-1);
     tables.refresh();
-    let module = tables.mappings().find(here).unwrap().module.clone();
+    // Other tests map and unmap memory meanwhile, so that a reading may lack a mapping.
+    let module = (0..1000).find_map(|_| {
+        tables.refresh_maps();
+        Some(tables.mappings().find(here)?.module.clone())
+    });
+    let module = module.unwrap();
     let in_file = here - module.start + module.file_offset;
     let page = in_file & !0xfff;
     let file = std::fs::File::open("/proc/self/exe").unwrap();
@@ -130,15 +139,14 @@ fn parts_of_a_file_that_are_mapped_by_themselves_have_the_names_of_the_file() {
         (low as u64 + in_file - from, low, bytes)
     };
     let copies = [map(0), map(3)];
-    let found = (0..1000).find_map(|_| {
+    let are_named = (0..1000).any(|_| {
         tables.refresh_maps();
-        let find = |address| tables.mappings().find(address).map(|code| code.symbols.clone());
-        Some([find(here)??, find(copies[0].0)??, find(copies[1].0)??])
+        let bias = |address| Some(tables.mappings().find(address)?.symbols.as_ref()?.bias);
+        let in_symbols = |address: u64| bias(address).map(|bias| address.wrapping_sub(bias));
+        let known = in_symbols(here);
+        known.is_some() && copies.iter().all(|&(copy, ..)| in_symbols(copy) == known)
     });
-    let [loaded, first, second] = found.unwrap();
-    assert_eq!(copies[0].0 - first.bias, here - loaded.bias);
-    assert_eq!(copies[1].0 - second.bias, here - loaded.bias);
-    assert_ne!(first.bias, second.bias);
+    assert!(are_named);
     for (_, low, bytes) in copies {
         // SAFETY: the mapping is ours, and nothing refers to it any more.
         unsafe { libc::munmap(low, bytes) };
