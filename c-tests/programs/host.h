@@ -114,6 +114,18 @@ UNUSED static void host_arrive(void)
     atomic_fetch_add(&host_arrived, 1);
 }
 
+/* Threads of this process. */
+UNUSED static int host_threads(void)
+{
+    DIR *directory = opendir("/proc/self/task");
+    HOST_CHECK(directory != NULL);
+    int count = 0;
+    for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
+        count += entry->d_name[0] != '.';
+    closedir(directory);
+    return count;
+}
+
 UNUSED static pthread_t host_thread(const char *name, void *(*body)(void *), void *argument)
 {
     pthread_t thread;

@@ -15,20 +15,10 @@ static void *never(void *argument)
     return argument;
 }
 
-static int threads(void)
-{
-    DIR *directory = opendir("/proc/self/task");
-    HOST_CHECK(directory != NULL);
-    int count = 0;
-    for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
-        count += entry->d_name[0] != '.';
-    closedir(directory);
-    return count;
-}
 static void limits_another(const struct rlimit *limit)
 {
     const struct timespec moment = {.tv_nsec = 100000000};
-    int before = threads();
+    int before = host_threads();
     pid_t child = fork();
     HOST_CHECK(child >= 0);
     if (child == 0) {
@@ -37,7 +27,7 @@ static void limits_another(const struct rlimit *limit)
     }
     HOST_CHECK(prlimit(child, RLIMIT_NPROC, limit, NULL) == 0);
     nanosleep(&moment, NULL);
-    HOST_CHECK(threads() == before);
+    HOST_CHECK(host_threads() == before);
     HOST_CHECK(kill(child, SIGKILL) == 0 && waitpid(child, NULL, 0) == child);
 }
 

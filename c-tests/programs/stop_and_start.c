@@ -7,18 +7,6 @@
 #include <sys/stat.h>
 #include <swipr.h>
 
-/* Threads of this process. */
-static int threads(void)
-{
-    DIR *directory = opendir("/proc/self/task");
-    HOST_CHECK(directory != NULL);
-    int count = 0;
-    for (struct dirent *entry; (entry = readdir(directory)) != NULL;)
-        count += entry->d_name[0] != '.';
-    closedir(directory);
-    return count;
-}
-
 int main(void)
 {
     struct timespec moment = {.tv_nsec = 2000000};
@@ -35,7 +23,7 @@ int main(void)
         HOST_CHECK(swipr_stop() == SWIPR_OK);
         HOST_CHECK(stat(path, &file) != 0 && errno == ENOENT);
     }
-    while (threads() > 1)
+    while (host_threads() > 1)
         nanosleep(&moment, NULL);
     host_say("ready");
     host_wait_for_end();

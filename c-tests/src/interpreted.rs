@@ -132,6 +132,18 @@ pub fn record_running(host: &Host, least: usize, passes: impl Fn(&Stack) -> bool
     stacks
 }
 
+/// Of a program that computes, in `computes`, below 300 functions `called_…` that call each other:
+/// nine of ten stacks, at least so many, have all of them. The first ones are read in several
+/// samples.
+pub fn expect_300_functions(mut host: Host, least: usize, what: &Path) {
+    let named = |stack: &Stack, part: &str| stack.frames.iter().filter(|it| it.name.contains(part)).count();
+    let stacks = record_running(&host, least, |stack| named(stack, "computes") > 0);
+    host.tell("end");
+    assert!(host.ended().success());
+    let whole = stacks.iter().filter(|stack| named(stack, "called_") == 300).count();
+    assert!(whole * 10 > stacks.len() * 9, "{whole} of {}: {}", stacks.len(), what.display());
+}
+
 fn frame(frame: &Value) -> Frame {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     // Not the functions inlined into it.

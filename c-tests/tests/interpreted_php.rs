@@ -5,7 +5,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
-use swipr_c_tests::interpreted::{Frame, Stack, at_points, interpreters, record_running, start, start_with};
+use swipr_c_tests::interpreted::{
+    Frame, Stack, at_points, expect_300_functions, interpreters, record_running, start, start_with,
+};
 
 /// Stacks of each program, at least.
 const LEAST: usize = 300;
@@ -184,15 +186,8 @@ fn functions_that_php_compiled_are_in_the_order_of_their_calls() {
 #[test]
 fn stacks_of_many_different_functions_are_complete() {
     for interpreter in interpreters("php", "PHPS") {
-        let mut host = start_with(&interpreter, &[], "many_functions.php", &[], &[]);
-        let is_below = |stack: &Stack| stack.php().any(|frame| frame.name == "computes");
-        let stacks = record_running(&host, LEAST, is_below);
-        host.tell("end");
-        assert!(host.ended().success());
-        let called = |stack: &&Stack| stack.php().filter(|frame| frame.name.starts_with("called_")).count();
-        let whole = stacks.iter().filter(|stack| called(stack) == 300).count();
-        // The first ones are read in several samples.
-        assert!(whole * 10 > stacks.len() * 9, "{whole} of {}: {}", stacks.len(), interpreter.display());
+        let host = start_with(&interpreter, &[], "many_functions.php", &[], &[]);
+        expect_300_functions(host, LEAST, &interpreter);
     }
 }
 

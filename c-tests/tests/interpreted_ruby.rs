@@ -8,7 +8,8 @@ use std::process::Command;
 use swipr_c_tests::agent::library;
 use swipr_c_tests::host::Host;
 use swipr_c_tests::interpreted::{
-    Frame, Stack, at_points, interpreters, record, record_at, record_running, start, start_with,
+    Frame, Stack, at_points, expect_300_functions, interpreters, record, record_at, record_running, start,
+    start_with,
 };
 
 /// Stacks of each program, at least.
@@ -415,15 +416,7 @@ fn is_of_c(seen: &str) -> bool {
 #[test]
 fn stacks_of_many_different_methods_are_complete() {
     for interpreter in interpreters("ruby", "RUBIES") {
-        let mut host = start(&interpreter, "many_methods.rb", &[]);
-        let is_below = |stack: &Stack| stack.ruby().any(|frame| frame.name.contains("computes"));
-        let stacks = record_running(&host, LEAST, is_below);
-        host.tell("end");
-        assert!(host.ended().success());
-        let called = |stack: &&Stack| stack.ruby().filter(|frame| frame.name.contains("#called_")).count();
-        let whole = stacks.iter().filter(|stack| called(stack) == 300).count();
-        // The first ones are read in several samples.
-        assert!(whole * 10 > stacks.len() * 9, "{whole} of {}: {}", stacks.len(), interpreter.display());
+        expect_300_functions(start(&interpreter, "many_methods.rb", &[]), LEAST, &interpreter);
     }
 }
 
