@@ -113,19 +113,26 @@ impl Undersampled {
         match mode {
             Mode::Cpu => {
                 let cpu_ns = cpu_ns.unwrap_or(0);
-                let expected_ns: u64 = self.tails.iter().map(|tail| tail.cpu_ns).sum();
-                let mut left_ns = cpu_ns;
-                for tail in self.tails.drain(..) {
-                    let part = u128::from(tail.cpu_ns) * u128::from(cpu_ns.min(expected_ns));
-                    let part_ns = (part / u128::from(expected_ns)) as u64;
-                    left_ns -= part_ns;
-                    self.of_tails.push(Weighted { cpu_ns: part_ns, ..tail });
-                }
-                self.unseen_ns += left_ns;
+                self.unseen_ns += cpu_ns - self.divide_among_tails(cpu_ns);
                 cpu_ns
             }
             Mode::Wall => self.ended.divide(cpu_ns, interval_ns),
         }
+    }
+
+    /// Gives the threads that have ended their last moments, as far as there is that time. Returns
+    /// how much of it they got. Where there is none yet, they wait.
+    fn divide_among_tails(&mut self, cpu_ns: u64) -> u64 {
+        let expected_ns: u64 = self.tails.iter().map(|tail| tail.cpu_ns).sum();
+        let (all, given) = (u128::from(expected_ns), u128::from(cpu_ns.min(expected_ns)));
+        if given == 0 {
+            return 0;
+        }
+        let part =
+            |tail: Weighted| Weighted { cpu_ns: (u128::from(tail.cpu_ns) * given / all) as u64, ..tail };
+        let first = self.of_tails.len();
+        self.of_tails.extend(self.tails.drain(..).map(part));
+        self.of_tails.iter().skip(first).map(|sample| sample.cpu_ns).sum()
     }
 
     /// Moves time without a hit to the accounts that have hits to share it.

@@ -48,7 +48,7 @@ pub struct ThreadState {
     pub counted: u8,
     /// The last stack taken while it was blocked.
     pub blocked: Option<BlockedStack>,
-    /// Its one-shot CPU timer, unless it has not run for long.
+    /// Its CPU timer, unless it has not run for long.
     pub timer: Option<ThreadTimer>,
     /// When the timer was found that it has armed itself as it started: no tick of its life was
     /// missed.

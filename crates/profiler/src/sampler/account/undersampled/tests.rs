@@ -59,6 +59,7 @@ fn the_last_moments_of_a_thread_with_samples_are_its_own() {
     long.close(Mode::Cpu, 10 * MS, true);
     threads.add_tail(&thread(7), &long);
     threads.add_ended(&thread(1), ended(6, Some(&parse)), 0);
+    assert_eq!(threads.add_unseen(Some(0), Mode::Cpu, 10 * MS), 0, "the clocks differ too little");
     assert_eq!(threads.add_unseen(Some(8 * MS), Mode::Cpu, 10 * MS), 8 * MS);
     let samples = threads.close(Mode::Cpu, 10 * MS, 400 * MS, true);
     let of = |stack| {
