@@ -20,10 +20,17 @@ const LEFT_ALONE: [&[u8]; 6] = [b"malloc", b"calloc", b"realloc", b"posix_memali
 const ADDRESSES: [u64; 3] = [6, 7, 1];
 #[cfg(target_arch = "aarch64")]
 const ADDRESSES: [u64; 3] = [1025, 1026, 257];
-/// Tags in the dynamic section (`elf.h`): tables of strings and of symbols; relocations, their
-/// bytes, and how many of them are not of symbols; those of calls, and their bytes.
-const TAGS: [u64; 7] = [5, 6, 7, 8, 0x6fff_fff9, 23, 2];
-const ADDRESS_TAGS: [u64; 4] = [5, 6, 7, 23];
+/// Entries of the dynamic section (elf(5)): tables of strings and of symbols; relocations, their
+/// bytes, and how many of them are of no symbol; those of calls, and their bytes.
+const DT_STRTAB: u64 = 5;
+const DT_SYMTAB: u64 = 6;
+const DT_RELA: u64 = 7;
+const DT_RELASZ: u64 = 8;
+const DT_RELACOUNT: u64 = 0x6fff_fff9;
+const DT_JMPREL: u64 = 23;
+const DT_PLTRELSZ: u64 = 2;
+const ENTRIES: [u64; 7] = [DT_STRTAB, DT_SYMTAB, DT_RELA, DT_RELASZ, DT_RELACOUNT, DT_JMPREL, DT_PLTRELSZ];
+const ADDRESS_ENTRIES: [u64; 4] = [DT_STRTAB, DT_SYMTAB, DT_RELA, DT_JMPREL];
 const RELOCATION: u64 = 24;
 const SYMBOL: u64 = 24;
 
@@ -124,22 +131,22 @@ pub fn bind() {
 }
 
 impl Loaded {
-    /// Of [`TAGS`], in their order.
+    /// Of [`ENTRIES`], in their order.
     ///
     /// # Safety
     /// The dynamic section is there.
-    unsafe fn dynamic_values(&self) -> [u64; TAGS.len()] {
-        let mut values = [0; TAGS.len()];
+    unsafe fn dynamic_values(&self) -> [u64; ENTRIES.len()] {
+        let mut values = [0; ENTRIES.len()];
         for entry in (self.dynamic..).step_by(16) {
             // SAFETY: it has an end.
             let [tag, value] = unsafe { words(entry) };
             if tag == 0 {
                 break;
             }
-            let place = TAGS.iter().position(|&known| known == tag).and_then(|at| values.get_mut(at));
+            let place = ENTRIES.iter().position(|&known| known == tag).and_then(|at| values.get_mut(at));
             if let Some(place) = place {
                 // The loader has added the bias already, where it can write.
-                let is_added = !ADDRESS_TAGS.contains(&tag) || value >= self.bias;
+                let is_added = !ADDRESS_ENTRIES.contains(&tag) || value >= self.bias;
                 *place = if is_added { value } else { value + self.bias };
             }
         }
