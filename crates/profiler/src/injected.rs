@@ -5,6 +5,7 @@
 //! `imports`: the agent's calls go where the loader has bound them, to the program's functions of
 //! the same names as well: so it may be slow to start, and have another time of day.
 
+use std::ffi::{CStr, c_char};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -14,18 +15,26 @@ fn wanted() -> &'static str {
     let (bytes, length) = TEXT.get_or_init(|| {
         let mut text = [0; 64];
         let mut length = 0;
-        // SAFETY: a C string; the answer is null or a C string of the environment, read before the
-        // program runs.
-        let found = unsafe { libc::getenv(c"SWIPR_TEST_FAULT".as_ptr()) };
-        if !found.is_null() {
-            // SAFETY: a C string, as getenv(3) says.
-            let found = unsafe { std::ffi::CStr::from_ptr(found) }.to_bytes();
+        if let Some(found) = value_of_variable() {
             length = found.len().min(text.len());
             text[..length].copy_from_slice(&found[..length]);
         }
         (text, length)
     });
     std::str::from_utf8(&bytes[..*length]).unwrap_or_default()
+}
+
+/// Without a function of the C library, for which the program may have one of its own.
+fn value_of_variable() -> Option<&'static [u8]> {
+    unsafe extern "C" {
+        /// The environment of this process (environ(7)).
+        static environ: *const *const c_char;
+    }
+    // SAFETY: an array of C strings that ends with null, or null; read before the program runs.
+    let entry = |at| unsafe { environ.as_ref().and_then(|_| environ.add(at).read().as_ref()) };
+    let mut entries = (0..).map_while(entry);
+    // SAFETY: as above.
+    entries.find_map(|entry| unsafe { CStr::from_ptr(entry) }.to_bytes().strip_prefix(b"SWIPR_TEST_FAULT="))
 }
 
 /// Whether the heap has anything to give.
