@@ -15,7 +15,7 @@ pub mod injected {
 
 pub mod lifecycle {
     pub use crate::lifecycle::{
-        LifeError, Paused, Wait, address, before_exit, is_agents_process, is_unseen_child,
+        LifeError, Paused, Wait, address, before_exit, before_handlers, is_agents_process, is_unseen_child,
         keep_threads_before_limit, pause, pause_if_only_thread, pause_if_thread, settle_before_change, start,
         stop, submit, wait_for_recorder, wake_sampler,
     };

@@ -1,8 +1,13 @@
 //! The end of the program by exit(3), quick_exit(3) or _exit(2).
+//!
+//! The agent's exit handler was registered before those of the program, and so runs behind them.
+//! What it waits for takes milliseconds. Other threads of the program must not run on meanwhile:
+//! what they use is destroyed. So where there are any, the agent ends before the first handler;
+//! `interpose/cxa_atexit.rs` registers another one for that.
 
 use super::instance::{Instance, Live};
 use super::{STATE, live};
-use crate::{autostart, signal_exclusion, wait_for_recorder};
+use crate::{agent_threads, autostart, signal_exclusion, wait_for_recorder};
 use std::ffi::{c_int, c_void};
 use std::sync::Once;
 use std::sync::atomic::Ordering::Relaxed;
@@ -11,6 +16,9 @@ use swipr_os::{disabled, host_thread, log};
 
 /// How long the end of a program that is recorded as a whole waits for its agent to start.
 const START_AT_EXIT: Duration = Duration::from_millis(500);
+
+/// How long it waits for the sampler to end.
+const END_OF_SAMPLER: Duration = Duration::from_millis(500);
 
 /// What at_quick_exit(3) calls, with the object that handlers belong to. It is looked up by its
 /// name: musl's loader would refuse a library that needs it.
@@ -23,15 +31,7 @@ pub fn watch() {
     }
     extern "C" fn at_exit() {
         host_thread::keep_from_cancellation();
-        disabled::contained(|| {
-            let Some((instance, live)) = own() else { return };
-            let failed = live.whole.get().and_then(|whole| autostart::end(whole, &live.agent));
-            failed.iter().for_each(|reason| log::always(format_args!("SWIPR_OUTPUT: {reason}")));
-            // The next agent in the default places removes what is left there.
-            live.agent.stop();
-            live.files.iter().for_each(|file| file.remove());
-            wait_for_recorder::at_exit(instance.waits.load(Relaxed), || !is_handing_over());
-        });
+        disabled::contained(|| own().into_iter().for_each(|(instance, live)| end(instance, live)));
     }
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -46,6 +46,35 @@ pub fn watch() {
             }
         }
     });
+}
+
+/// An exit handler for __cxa_atexit(3), registered behind each of the program's.
+pub extern "C" fn before_handlers(_: *mut c_void) {
+    host_thread::kept(|| {
+        disabled::contained(|| {
+            if let Some((instance, live)) = own()
+                && !live.has_ended.load(Relaxed)
+                && !agent_threads::host_has_one_thread()
+            {
+                end(instance, live);
+                // Nor does it take a CPU from the handlers.
+                live.agent.has_ended(END_OF_SAMPLER);
+            }
+        });
+    });
+}
+
+/// Hands over what was sampled and stops the agent, once.
+fn end(instance: &Instance, live: &Live) {
+    if live.has_ended.swap(true, Relaxed) {
+        return;
+    }
+    let failed = live.whole.get().and_then(|whole| autostart::end(whole, &live.agent));
+    failed.iter().for_each(|reason| log::always(format_args!("SWIPR_OUTPUT: {reason}")));
+    // The next agent in the default places removes what is left there.
+    live.agent.stop();
+    live.files.iter().for_each(|file| file.remove());
+    wait_for_recorder::at_exit(instance.waits.load(Relaxed), || !is_handing_over());
 }
 
 /// At _exit(2), in a signal handler or with any lock held: recordings for which the process waits

@@ -37,6 +37,8 @@ pub struct Live {
     pub files: Vec<Arc<SocketFile>>,
     /// The recording of the process's whole life, if there is one.
     pub whole: OnceLock<WholeRun>,
+    /// It was stopped because the process ends.
+    pub has_ended: AtomicBool,
 }
 
 impl Instance {
