@@ -5,7 +5,7 @@
 mod support;
 
 use std::path::{Path, PathBuf};
-use support::{C, compile, directory, expect_c, function, key, resolve_all, run};
+use support::{C, compile, directory, expect_c, function, installed, key, resolve_all, run};
 use swipr_symbols::symbolizer::{Budget, Lookup, Symbolizer};
 
 const SPLIT: [&str; 3] = ["-g", "-O2", "-gsplit-dwarf"];
@@ -40,7 +40,7 @@ fn split_dwarf_is_read_from_its_objects() {
 /// refused.
 #[test]
 fn split_dwarf_with_units_of_types_is_read() {
-    for compiler in ["g++", "clang++"] {
+    for compiler in installed(["g++", "clang++"]) {
         for version in ["-gdwarf-4", "-gdwarf-5"] {
             let directory = directory(&format!("types{compiler}{version}"));
             let program = directory.join("program");
@@ -59,6 +59,9 @@ fn split_dwarf_with_units_of_types_is_read() {
 /// first lost their inlined functions.
 #[test]
 fn split_dwarf_of_several_sources_in_one_file_is_read() {
+    if installed(["clang", "llvm-link"]).count() < 2 {
+        return;
+    }
     for version in ["-gdwarf-4", "-gdwarf-5"] {
         let directory = directory(&format!("several{version}"));
         let path = |name: &str| directory.join(name).to_str().unwrap().to_owned();
@@ -78,6 +81,9 @@ fn split_dwarf_of_several_sources_in_one_file_is_read() {
 #[test]
 fn split_dwarf_is_read_from_a_package() {
     for (compiler, version, packer) in [("gcc", "-gdwarf-4", "dwp"), ("clang", "-gdwarf-5", "llvm-dwp")] {
+        if installed([compiler, packer]).count() < 2 {
+            continue;
+        }
         let directory = directory(&format!("package{version}"));
         let (source, program) = (support::source(C), directory.join("program"));
         let flags =
@@ -123,6 +129,9 @@ fn split_dwarf_of_another_build_is_refused() {
 
 #[test]
 fn what_dwz_took_out_of_several_files_is_read_from_the_one_they_share() {
+    if installed(["dwz"]).count() < 1 {
+        return;
+    }
     let directory = directory("dwz");
     let program = compile(&directory, C, &["-g", "-O2", "-Wl,--build-id"]);
     let other = directory.join("other");

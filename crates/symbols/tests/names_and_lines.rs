@@ -6,7 +6,7 @@ mod support;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use support::{C, compile, directory, expect, expect_c, frames, function, key, line_of};
+use support::{C, compile, directory, expect, expect_c, frames, function, installed, key, line_of};
 use support::{resolve_all, run, section, source};
 use swipr_symbols::demangle::Names;
 use swipr_symbols::identity::FileIdentity;
@@ -63,7 +63,7 @@ fn low_code_is_not_that_of_a_function_which_the_linker_left_out() {
         "__attribute__((noinline)) int kept(int n) { return n * 3; }\nint main(int n) { return kept(n); }";
     std::fs::write(&file, [left_out, kept].join("\n")).unwrap();
     let flags = ["-O2", "-ffunction-sections", "-Wl,--gc-sections", &file, "-o", &program];
-    for compiler in ["gcc", "clang"] {
+    for compiler in installed(["gcc", "clang"]) {
         for version in ["-gdwarf-2", "-gdwarf-4", "-gdwarf-5"] {
             run(compiler, &[&flags[..], &["-g", version]].concat());
             let program = Path::new(&program);
@@ -82,7 +82,7 @@ fn code_at_address_0_has_lines() {
     let (file, library) = (directory.join("source.c"), directory.join("library"));
     std::fs::write(&file, "int first(int n) { return n * 3; }").unwrap();
     let (file, out) = (file.to_str().unwrap(), library.to_str().unwrap());
-    for compiler in ["gcc", "clang"] {
+    for compiler in installed(["gcc", "clang"]) {
         run(compiler, &["-g", "-O2", "-shared", "-nostdlib", "-Wl,-Ttext=0", file, "-o", out]);
         assert_eq!(function(&library, |name| name == "first").0, 0);
         expect(&library, "first", &[("first", 1, false)]);

@@ -32,6 +32,18 @@ pub fn run(program: &str, arguments: &[&str]) {
     assert!(output.status.success(), "{program} {arguments:?}: {stderr}");
 }
 
+/// Those of these tools that are installed; the others are reported by a line, `not run: …`.
+/// `.ci/run` needs all of them.
+pub fn installed<const COUNT: usize>(tools: [&'static str; COUNT]) -> impl Iterator<Item = &'static str> {
+    tools.into_iter().filter(|tool| {
+        let is_there = Command::new(tool).arg("--version").output().is_ok();
+        if !is_there {
+            println!("not run: {tool} is not installed");
+        }
+        is_there
+    })
+}
+
 /// Compiles a program of `tests/programs` into a directory.
 pub fn compile(into: &Path, name: &str, arguments: &[&str]) -> PathBuf {
     let program = into.join(name.replace('.', "-"));

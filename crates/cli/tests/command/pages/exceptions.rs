@@ -41,6 +41,7 @@ pub const EXCEPTIONS: &[Exception] = &[
     ("docs/containers.md", "kubectl exec", NAME),
     ("docs/decisions/0005-packages.md", "cargo build --release", Elsewhere { file: NIGHTLY, text: "cargo build --release" }),
     ("docs/formats.md", "go tool pprof", NAME),
+    ("docs/formats.md", "google-pprof", Elsewhere { file: "c-tests/tests/viewers.rs", text: "Command::new(\"google-pprof\")" }),
     ("docs/http.md", "go tool pprof", NAME),
     ("docs/limits.md", "benches/", MINUTES),
     ("docs/performance.md", "benches/", MINUTES),
