@@ -10,7 +10,8 @@ use swipr_c_tests::directory::Directory;
 use swipr_c_tests::host::Host;
 use swipr_c_tests::http;
 use swipr_c_tests::interpreted::{
-    Frame, Stack, pythons, record, record_running, stack_of_waiting, start, start_command, start_with,
+    Frame, Stack, pythons, record, record_at, record_running, stack_of_waiting, start, start_command,
+    start_with,
 };
 use swipr_c_tests::program::compile;
 
@@ -405,8 +406,13 @@ fn threads_that_wait_for_the_lock_are_told_and_no_others() {
     let mut told_by = 0;
     for (minor, python) in pythons(READ) {
         let host = start(&python, "lock.py", &[]);
-        let recorded = ["merged", "interpreter", "native"]
-            .map(|frames| record(&host, &format!("seconds=1&hz=50&mode=wall&frames={frames}")));
+        let socket = &host.socket();
+        let recorded = std::thread::scope(|scope| {
+            let queries = ["merged", "interpreter", "native"]
+                .map(|frames| format!("seconds=1&hz=50&mode=wall&frames={frames}"));
+            let recordings = queries.map(|query| scope.spawn(move || record_at(socket, &query)));
+            recordings.map(|recording| recording.join().expect("a recording"))
+        });
         host.end();
         let [merged, alone, native] = &recorded;
         let name = |frame: &Frame| frame.name.clone();
