@@ -15,7 +15,7 @@ fail() { echo "check-library.sh: $*" >&2; exit 1; }
 exports=$(readelf --dyn-syms -W "$library" | awk '$7 != "UND" && $5 != "LOCAL" && NR > 3 {sub(/@.*/, "", $8); print $8}' | grep -v '^$' | sort -u)
 echo "$exports" | grep -qx swipr_start || fail "swipr_start is not exported"
 passed_on='__register_frame|__deregister_frame|__register_frame_info|__deregister_frame_info'
-passed_on="$passed_on|__register_atfork|sigaltstack|capset|prctl|unshare|setns|syscall|pthread_create|setrlimit(64)?|prlimit(64)?|_exit|_Exit|fork|__cxa_atexit"
+passed_on="$passed_on|__register_atfork|sigaltstack|capset|prctl|unshare|setns|syscall|pthread_create|setrlimit(64)?|prlimit(64)?|_exit|_Exit|exit|quick_exit|fork"
 passed_on="$passed_on|set(uid|gid|groups|euid|egid|reuid|regid|resuid|resgid)|chroot"
 foreign=$(echo "$exports" | grep -v '^swipr_' | grep -Evx "$passed_on" || true)
 [ -z "$foreign" ] || fail "exports what is not ours:

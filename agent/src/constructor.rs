@@ -3,7 +3,7 @@
 //! Only then: a program that is linked with it calls `swipr_start` when it wants to. A program with
 //! more rights than its user is left alone.
 
-use crate::interpose::{atfork, cxa_atexit, exit, fork, register_frame, sigaltstack};
+use crate::interpose::{atfork, exit, fork, register_frame, sigaltstack};
 use crate::{ld_preload, own_imports, prepare};
 use profiler::for_library::config::{AUTOSTART, Config, ConfigError, Follow, Programs, WaitingFor};
 use profiler::for_library::lifecycle;
@@ -34,7 +34,6 @@ fn on_load() {
     disabled::contained(|| {
         log::find_stderr();
         atfork::prepare();
-        cxa_atexit::prepare();
         exit::prepare();
         fork::prepare();
         prepare::prepare();
@@ -109,7 +108,7 @@ fn start(config: Config) {
         ld_preload::strip();
     }
     if lifecycle::start(config, lifecycle::Wait::No).is_ok() {
-        cxa_atexit::watch();
+        lifecycle::watch_handlers();
         lifecycle::wait_for_recorder();
     }
 }

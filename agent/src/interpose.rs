@@ -2,7 +2,6 @@
 //! Every call is passed on ([`real_fn`]).
 
 pub mod atfork;
-pub mod cxa_atexit;
 pub mod exit;
 pub mod fork;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]

@@ -50,6 +50,12 @@ fn the_file_is_complete_before_exit_handlers_if_other_threads_run_and_has_them_o
         command.env("LIFE_DIRECTORY", directory.path());
         let mut host = Host::spawn(command);
         host.wait_for("ready");
+        let status = || http::get(&host.socket(), "/status").and_then(http::Answer::read_all).expect("it");
+        let taken = || {
+            let status: serde_json::Value = serde_json::from_slice(&status().body).expect("JSON");
+            status.pointer("/samples/taken").and_then(serde_json::Value::as_u64)
+        };
+        wait_until("all threads of the agent's to have begun", || taken() > Some(5));
         host.tell_end();
         assert_eq!(host.wait_for("handler "), format!("{order} the file"));
         assert!(host.wait().success());

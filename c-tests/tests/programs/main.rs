@@ -157,6 +157,7 @@ const WRITTEN_OUT: &[&str] = &[
     "fork_child",
     // In unasked.rs.
     "descriptor_2_is_data",
+    "exits_beside_a_thread",
     "restarts_of_the_agent",
     // In attacks.rs.
     "hostile_files",

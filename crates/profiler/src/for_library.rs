@@ -17,7 +17,7 @@ pub mod lifecycle {
     pub use crate::lifecycle::{
         LifeError, Paused, Wait, address, before_exit, before_handlers, is_agents_process, is_unseen_child,
         keep_threads_before_limit, pause, pause_if_only_thread, pause_if_thread, settle_before_change, start,
-        stop, submit, wait_for_recorder, wake_sampler,
+        stop, submit, wait_for_recorder, wake_sampler, watch_handlers,
     };
 
     pub mod fork {

@@ -9,7 +9,7 @@ mod listen;
 mod pause;
 mod phase;
 
-pub use exit::{before_exit, before_handlers, is_agents_process, is_unseen_child};
+pub use exit::{before_exit, before_handlers, is_agents_process, is_unseen_child, watch_handlers};
 pub use pause::{
     Paused, keep_threads_before_limit, pause, pause_if_only_thread, pause_if_thread, settle_before_change,
 };

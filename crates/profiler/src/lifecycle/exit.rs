@@ -2,17 +2,17 @@
 //!
 //! The agent's exit handler was registered before those of the program, and so runs behind them.
 //! What it waits for takes milliseconds. Other threads of the program must not run on meanwhile:
-//! what they use is destroyed. So where there are any, the agent ends before the first handler;
-//! `interpose/cxa_atexit.rs` registers another one for that.
+//! what they use is destroyed. So where there are any, the agent ends before the first handler: in
+//! `exit`, which the library interposes, or as `main` has returned.
 
 use super::instance::{Instance, Live};
 use super::{STATE, live};
 use crate::{agent_threads, autostart, signal_exclusion, wait_for_recorder};
 use std::ffi::{c_int, c_void};
-use std::sync::Once;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Once, OnceLock};
 use std::time::{Duration, Instant};
-use swipr_os::{disabled, host_thread, log};
+use swipr_os::{disabled, host_thread, log, threads};
 
 /// How long the end of a program that is recorded as a whole waits for its agent to start.
 const START_AT_EXIT: Duration = Duration::from_millis(500);
@@ -48,13 +48,40 @@ pub fn watch() {
     });
 }
 
-/// An exit handler for __cxa_atexit(3), registered behind each of the program's.
-pub extern "C" fn before_handlers(_: *mut c_void) {
+/// The library has started the agent. A program that starts it says itself when it ends.
+static WATCHES: AtomicBool = AtomicBool::new(false);
+
+/// Has the agent end before the program's exit handlers, also when `main` returns. To be called by
+/// the first thread. The C library runs this thread's destructors before exit handlers, those of
+/// the program first, and none if it ends by pthread_exit(3).
+pub fn watch_handlers() {
+    type AtThreadExit = unsafe extern "C" fn(extern "C" fn(*mut c_void), *mut c_void, *const c_void) -> c_int;
+    extern "C" fn has_returned(_: *mut c_void) {
+        before_handlers();
+    }
+    static OBJECT: u8 = 0;
+    // SAFETY: a C string; the answer is null (glibc before 2.18) or a function of this type. It is
+    // given a function and an address of this library.
+    unsafe {
+        let register = libc::dlsym(libc::RTLD_DEFAULT, c"__cxa_thread_atexit_impl".as_ptr());
+        if !register.is_null() {
+            let register = std::mem::transmute::<*mut c_void, AtThreadExit>(register);
+            register(has_returned, std::ptr::null_mut(), (&raw const OBJECT).cast());
+        }
+    }
+    WATCHES.store(true, Relaxed);
+}
+
+/// The program's exit handlers are about to run.
+pub fn before_handlers() {
+    if !WATCHES.load(Relaxed) {
+        return;
+    }
     host_thread::kept(|| {
         disabled::contained(|| {
             if let Some((instance, live)) = own()
                 && !live.has_ended.load(Relaxed)
-                && !agent_threads::host_has_one_thread()
+                && !agent_threads::host_certainly_has_one_thread(threads::count)
             {
                 end(instance, live);
                 // Nor does it take a CPU from the handlers.
@@ -113,7 +140,8 @@ fn own() -> Option<(&'static Instance, &'static Live)> {
     let instance = Instance::get()?;
     if instance.config.life_file.is_some() {
         // A short program may end before its agent is there.
-        STATE.wait_until_started(Instant::now() + START_AT_EXIT);
+        static UNTIL: OnceLock<Instant> = OnceLock::new();
+        STATE.wait_until_started(*UNTIL.get_or_init(|| Instant::now() + START_AT_EXIT));
     }
     Some((instance, instance.live()?))
 }
