@@ -135,6 +135,7 @@ programs! {
     a_process_that_is_not_dumpable_is_recorded => "not_dumpable",
     a_thread_whose_system_calls_are_emulated_is_not_asked => "foreign_system_calls",
     threads_of_the_kernels_for_io_uring_are_left_alone => "kernels_workers",
+    no_wait_in_a_ring_of_io_uring_is_interrupted => "waits_in_ring",
     children_that_no_fork_handler_sees_end_and_fork => "forks_unseen",
     code_of_32_bits_in_a_program_of_64_is_no_danger => "code_of_32_bits",
     code_that_a_jitdump_file_describes_is_named_and_left => "jitdump",

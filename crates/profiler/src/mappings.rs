@@ -33,7 +33,7 @@ use std::time::{Duration, Instant};
 use swipr_formats::model::Module;
 use swipr_os::maps::{self, Mapping};
 use swipr_os::objects::{self, Changes};
-use swipr_os::process;
+use swipr_os::{process, timer_delivery};
 use swipr_symbols::rows::order::sorted_by;
 use swipr_unwind::published::{self, Range};
 use swipr_unwind::rule::Rule;
@@ -46,6 +46,8 @@ pub use unwind_info::UnwindInfo;
 const MAX_READINGS: usize = 3;
 /// How often new unwind tables of JIT code are published, at most.
 const JIT_TABLES_INTERVAL: Duration = Duration::from_millis(100);
+/// What the kernel calls the memory of a ring of io_uring(7).
+const RING: &str = "anon_inode:[io_uring]";
 
 /// Figures for `/status`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -283,6 +285,9 @@ impl Tables {
     /// Reads the mappings. Returns whether executable memory changed.
     fn read_maps(&mut self) -> bool {
         let Ok(mut maps) = maps::read() else { return false };
+        if maps.iter().any(|mapping| mapping.path == RING) {
+            timer_delivery::has_ring();
+        }
         maps::keep_executable(&mut maps, &self.maps);
         let place = |mapping: &Mapping| (mapping.low, mapping.high, mapping.inode);
         let executable = |maps: &[Mapping]| {

@@ -1,11 +1,11 @@
-//! `syscall`, by which some libraries make the calls of [`super`]. All other calls jump to the real
-//! function: nothing of this library is on the stack, and all registers are as the caller left
-//! them.
+//! `syscall`, by which some libraries make the calls of [`super`], and rings of io_uring(7). All
+//! other calls jump to the real function: nothing of this library is on the stack, and all
+//! registers are as the caller left them.
 
 use std::arch::naked_asm;
 use std::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
 use std::sync::atomic::{AtomicPtr, Ordering::*};
-use swipr_os::host_thread;
+use swipr_os::{host_thread, timer_delivery};
 
 /// The real function; `plain`, which is like it, until that is known.
 static NEXT: AtomicPtr<c_void> = AtomicPtr::new(plain as *const () as *mut c_void);
@@ -43,6 +43,8 @@ pub unsafe extern "C" fn syscall() {
         "je 2f",
         "cmp edi, {landlock}",
         "je 2f",
+        "cmp edi, {ring}",
+        "je 2f",
         "jmp [rip + {next}]",
         "2:",
         "jmp {of_interest}",
@@ -54,6 +56,7 @@ pub unsafe extern "C" fn syscall() {
         seccomp = const libc::SYS_seccomp,
         exit = const libc::SYS_exit,
         landlock = const libc::SYS_landlock_restrict_self,
+        ring = const libc::SYS_io_uring_setup,
         next = sym NEXT,
         of_interest = sym of_interest,
     )
@@ -115,6 +118,10 @@ unsafe extern "C" fn of_interest(
         libc::SYS_seccomp => super::seccomp_as(first as c_uint, second, call),
         libc::SYS_exit => super::exit_as(call),
         libc::SYS_landlock_restrict_self => super::alone_if(true, call),
+        libc::SYS_io_uring_setup => {
+            timer_delivery::has_ring();
+            call()
+        }
         // SAFETY: the arguments of SYS_capset, the only one left.
         _ => unsafe { super::capset_as(first as *const c_void, second as *const c_void, call) },
     }

@@ -5,6 +5,8 @@
 //! backport. So the sampler reads zeros while a timer of its own expires, and sees whether the read
 //! was cut short.
 //!
+//! Not so in io_uring_enter(2), which does such work itself as it waits, and returns `EINTR` then.
+//!
 //! Where it may be, timers run on the clocks of user time. Those move only with ticks that find the
 //! thread in user mode, so that no timer expires in a system call. Time in the kernel has no stack.
 
@@ -14,7 +16,7 @@ use super::{process, signals, threads};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use swipr_unwind::slot::{self, Ticket};
 
 /// When the signal of a CPU timer is raised.
@@ -53,6 +55,14 @@ const BUFFERS: usize = 1 << 10;
 /// Ticks of CPU time after which the signal does not come any more.
 const TICKS: u64 = 3;
 
+/// The process has a ring of io_uring(7). It stays so.
+static HAS_RING: AtomicBool = AtomicBool::new(false);
+
+/// A ring was made, or found.
+pub fn has_ring() {
+    HAS_RING.store(true, Relaxed);
+}
+
 /// What was measured; `None`: nothing yet, or it could not be.
 pub fn measured() -> Option<Delivery> {
     match MEASURED.load(Relaxed) {
@@ -62,11 +72,12 @@ pub fn measured() -> Option<Delivery> {
     }
 }
 
-/// Whether no system call is cut short: as measured, or as this version of the kernel promises.
+/// Whether no system call is cut short: as measured, or as this version of the kernel promises, and
+/// there is no ring.
 pub fn is_task_work() -> bool {
     static PROMISED: OnceLock<bool> = OnceLock::new();
     let promised = || *PROMISED.get_or_init(|| process::kernel_version() >= FIRST_VERSION);
-    measured().map_or_else(promised, |delivery| delivery == Delivery::TaskWork)
+    !HAS_RING.load(Relaxed) && measured().map_or_else(promised, |delivery| delivery == Delivery::TaskWork)
 }
 
 /// The clock of a thread on which its timers may run.

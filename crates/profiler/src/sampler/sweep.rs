@@ -60,6 +60,8 @@ pub struct Sweeper {
     counters: Arc<AgentCounters>,
     maps_again_ns: u64,
     unknown_code: bool,
+    /// The clock of the timers that there are.
+    is_task_work: bool,
     /// Threads that have ended.
     gone: Vec<u32>,
     _memory_file: Option<File>,
@@ -103,6 +105,7 @@ impl Sweeper {
             counters,
             maps_again_ns: MAPS_AGAIN_NS,
             unknown_code: false,
+            is_task_work: timer_delivery::is_task_work(),
             gone: vec![],
             _memory_file: memory_file,
         })
@@ -121,6 +124,7 @@ impl Sweeper {
     pub fn sweep(&mut self, recordings: &mut [RunningRecording], tick_ns: u64) {
         let began_ns = process::monotonic_ns();
         self.counters.sweeps.add(1);
+        self.choose_clock();
         self.find_threads(recordings);
         recordings.iter_mut().for_each(RunningRecording::has_listed_threads);
         if self.unknown_code && tick_ns.saturating_sub(self.tables.maps_read_ns()) >= self.maps_again_ns {

@@ -92,10 +92,13 @@ impl Sweeper {
 
     /// Finds out whether timers cut system calls short on this kernel.
     pub fn measure_delivery(&mut self) {
-        let was_task_work = timer_delivery::is_task_work();
         timer_delivery::measure(|| acquire_slot(process::tid(), StackBounds::default()));
-        if was_task_work != timer_delivery::is_task_work() {
-            // They are on the other clock.
+    }
+
+    /// Removes timers that are on the other clock, see [`timer_delivery::clock`].
+    pub(super) fn choose_clock(&mut self) {
+        let is_task_work = timer_delivery::is_task_work();
+        if std::mem::replace(&mut self.is_task_work, is_task_work) != is_task_work {
             self.threads.iter_mut().for_each(|thread| self.timers.remove(thread));
         }
     }

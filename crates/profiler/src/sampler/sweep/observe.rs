@@ -8,6 +8,7 @@ use crate::sampler::account::Found;
 use crate::sampler::threads::ThreadState;
 use swipr_formats::model::State;
 use swipr_os::threads::{Activity, cpu_ns};
+use swipr_os::timer_delivery;
 use swipr_unwind::arch::Native;
 use swipr_unwind::registers::Registers;
 
@@ -59,6 +60,9 @@ fn observe_once(
         Ok(Activity::Gone) => Observation::Ended,
         Ok(activity) if is_answering(thread, activity) => Observation::There(Found::Elsewhere),
         Ok(Activity::Blocked { system_call, first_argument, sp, pc }) => {
+            if system_call == Some(libc::SYS_io_uring_enter as u32) {
+                timer_delivery::has_ring();
+            }
             let start = Registers::blocked_with_argument::<Native>(pc, sp, first_argument);
             match copier.copy(thread, start, State::Blocked(system_call), tables, counters) {
                 Ok(blocked) => {
