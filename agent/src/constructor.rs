@@ -88,6 +88,12 @@ fn has_thread_sanitizer() -> bool {
     !found.is_null()
 }
 
+/// valgrind's tools would report errors of the agent's.
+fn has_valgrind() -> bool {
+    let list = std::env::var_os("LD_PRELOAD").unwrap_or_default();
+    list.as_bytes().windows(10).any(|part| part == b"vgpreload_")
+}
+
 fn start(config: Config) {
     if inherited_sandbox::is_of_a_profiled_program(config.awaited.map(WaitingFor::recorder)) {
         return; // without a word: that takes system calls, too
@@ -96,6 +102,9 @@ fn start(config: Config) {
         return config
             .log
             .line("not profiled: ThreadSanitizer would report races with the agent's descriptors");
+    }
+    if has_valgrind() {
+        return config.log.line("not profiled: valgrind would report errors of the agent's");
     }
     let executable =
         if config.programs == Programs::default() { String::new() } else { process::executable() };

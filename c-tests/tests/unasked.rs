@@ -41,28 +41,44 @@ fn a_program_that_ends_leaves_the_file_of_its_whole_life() {
 /// 2: the exit was held up behind the destructors of what they use.
 #[test]
 fn the_file_is_complete_before_exit_handlers_if_other_threads_run_and_has_them_otherwise() {
-    let (_built, program) = compiled("exits_beside_a_thread");
-    for (argument, order, has_handler) in [(Some("a thread"), "behind", false), (None, "before", true)] {
-        let directory = Directory::new();
-        let mut command = Command::new(&program.executable);
-        command.args(argument).env("LD_PRELOAD", agent::library());
-        command.env("SWIPR_OUTPUT", directory.path().join("life.%p.folded"));
-        command.env("LIFE_DIRECTORY", directory.path());
-        let mut host = Host::spawn(command);
-        host.wait_for("ready");
-        let status = || http::get(&host.socket(), "/status").and_then(http::Answer::read_all).expect("it");
-        let taken = || {
-            let status: serde_json::Value = serde_json::from_slice(&status().body).expect("JSON");
-            status.pointer("/samples/taken").and_then(serde_json::Value::as_u64)
-        };
-        wait_until("all threads of the agent's to have begun", || taken() > Some(5));
+    for (what, order, has_handler) in [("works", "behind", false), ("alone", "before", true)] {
+        let (directory, mut host) = exits_beside_a_thread(what);
         host.tell_end();
         assert_eq!(host.wait_for("handler "), format!("{order} the file"));
-        assert!(host.wait().success());
+        assert_eq!(host.wait().code(), Some(3));
         let file = directory.path().join(format!("life.{}.folded", host.pid()));
         let text = std::fs::read_to_string(file).expect("the file is there when the program has ended");
         assert_eq!(text.contains("exit_handler"), has_handler, "{text}");
     }
+}
+
+/// Regression: in 9 of 15 runs it was the second one's.
+#[test]
+fn of_two_threads_that_exit_the_first_ones_status_is_the_programs() {
+    for _ in 0..5 {
+        let (_directory, mut host) = exits_beside_a_thread("exits");
+        host.tell_end();
+        assert_eq!(host.wait().code(), Some(3));
+    }
+}
+
+/// Started; all threads of the agent have begun.
+fn exits_beside_a_thread(what: &str) -> (Directory, Host) {
+    let (_built, program) = compiled("exits_beside_a_thread");
+    let directory = Directory::new();
+    let mut command = Command::new(&program.executable);
+    command.arg(what).env("LD_PRELOAD", agent::library());
+    command.env("SWIPR_OUTPUT", directory.path().join("life.%p.folded"));
+    command.env("LIFE_DIRECTORY", directory.path());
+    let mut host = Host::spawn(command);
+    host.wait_for("ready");
+    let taken = || {
+        let status = http::get(&host.socket(), "/status").and_then(http::Answer::read_all).expect("it");
+        let status: serde_json::Value = serde_json::from_slice(&status.body).expect("JSON");
+        status.pointer("/samples/taken").and_then(serde_json::Value::as_u64)
+    };
+    wait_until("samples to be taken", || taken() > Some(5));
+    (directory, host)
 }
 
 #[test]

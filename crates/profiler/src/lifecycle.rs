@@ -121,6 +121,9 @@ pub fn start(config: Config, wait: Wait) -> Result<(), LifeError> {
     fork::watch(|| true);
     loader_lock::find();
     exit::watch();
+    if config.life_file.is_some() {
+        exit::watch_handlers();
+    }
     disabled::on_disable(&(wake_threads as fn()));
     last_thread::watch_if_first(&(wake as fn()));
     swipr_os::swift::find_demangler();

@@ -16,9 +16,9 @@ use nix::sys::stat::Mode;
 use std::fs::File;
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
 
-/// Whether the calling thread now has a table of its own. It holds nothing but `/dev/null` as 0, 1
-/// and 2, so that no file of the agent's ever gets these numbers. On older kernels, and where a
-/// filter refuses the call, the table stays the host's.
+/// Whether the calling thread now has a table of its own. It holds nothing but event counters as 0,
+/// 1 and 2, so that no file of the agent's ever gets these numbers: they keep no file system. On
+/// older kernels, and where a filter refuses the call, the table stays the host's.
 pub fn unshare_fds() -> bool {
     const CLOSE_RANGE_UNSHARE: libc::c_uint = 1 << 1;
     // SAFETY: closes descriptors of this thread's copy of the table only: with UNSHARE the copy is
@@ -27,14 +27,9 @@ pub fn unshare_fds() -> bool {
         libc::syscall(libc::SYS_close_range, 0 as libc::c_uint, libc::c_uint::MAX, CLOSE_RANGE_UNSHARE) == 0
     };
     if left {
-        // The lowest free numbers: 0, 1, 2. Where there is no /dev/null, an event counter keeps the
-        // place.
-        for _ in 0..3 {
-            let null = open(c"/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty());
-            let place = null.or_else(|_| EventFd::from_flags(EfdFlags::EFD_CLOEXEC).map(OwnedFd::from));
-            // It stays open as long as the table.
-            let _ = place.map(OwnedFd::into_raw_fd);
-        }
+        // The lowest free numbers: 0, 1, 2. They stay open as long as the table.
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        (0..3).for_each(|_| _ = EventFd::from_flags(flags).map(|place| OwnedFd::from(place).into_raw_fd()));
     }
     left
 }

@@ -12,11 +12,13 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Once, OnceLock};
 use std::time::{Duration, Instant};
-use swipr_os::{disabled, host_thread, log, threads};
+use swipr_os::{disabled, host_thread, log, process, threads};
 
 /// How long the end of a program that is recorded as a whole waits for its agent to start.
 const START_AT_EXIT: Duration = Duration::from_millis(500);
 
+/// [`Live::ended_by`] when this is over.
+const HAS_ENDED: u32 = u32::MAX;
 /// How long it waits for the sampler to end.
 const END_OF_SAMPLER: Duration = Duration::from_millis(500);
 
@@ -31,7 +33,9 @@ pub fn watch() {
     }
     extern "C" fn at_exit() {
         host_thread::keep_from_cancellation();
-        disabled::contained(|| own().into_iter().for_each(|(instance, live)| end(instance, live)));
+        disabled::contained(|| {
+            own().into_iter().for_each(|(instance, live)| end(instance, live, Duration::ZERO))
+        });
     }
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -48,12 +52,13 @@ pub fn watch() {
     });
 }
 
-/// The library has started the agent. A program that starts it says itself when it ends.
+/// Whether the agent ends before the program's exit handlers.
 static WATCHES: AtomicBool = AtomicBool::new(false);
 
-/// Has the agent end before the program's exit handlers, also when `main` returns. To be called by
-/// the first thread. The C library runs this thread's destructors before exit handlers, those of
-/// the program first, and none if it ends by pthread_exit(3).
+/// Has the agent end before the program's exit handlers, if the library has started it or the
+/// process is recorded as a whole. Else the program says itself when a recording ends. As `main`
+/// returns, the C library runs the first thread's destructors before exit handlers, those of the
+/// program first, and none if it ends by pthread_exit(3).
 pub fn watch_handlers() {
     type AtThreadExit = unsafe extern "C" fn(extern "C" fn(*mut c_void), *mut c_void, *const c_void) -> c_int;
     extern "C" fn has_returned(_: *mut c_void) {
@@ -62,12 +67,16 @@ pub fn watch_handlers() {
     static OBJECT: u8 = 0;
     // SAFETY: a C string; the answer is null (glibc before 2.18) or a function of this type. It is
     // given a function and an address of this library.
-    unsafe {
+    let register = || unsafe {
         let register = libc::dlsym(libc::RTLD_DEFAULT, c"__cxa_thread_atexit_impl".as_ptr());
         if !register.is_null() {
             let register = std::mem::transmute::<*mut c_void, AtThreadExit>(register);
             register(has_returned, std::ptr::null_mut(), (&raw const OBJECT).cast());
         }
+    };
+    static ONCE: Once = Once::new();
+    if process::tid() == process::pid() {
+        ONCE.call_once(register);
     }
     WATCHES.store(true, Relaxed);
 }
@@ -79,21 +88,27 @@ pub fn before_handlers() {
     }
     host_thread::kept(|| {
         disabled::contained(|| {
-            if let Some((instance, live)) = own()
-                && !live.has_ended.load(Relaxed)
-                && !agent_threads::host_certainly_has_one_thread(threads::count)
-            {
-                end(instance, live);
-                // Nor does it take a CPU from the handlers.
-                live.agent.has_ended(END_OF_SAMPLER);
+            let Some((instance, live)) = own() else { return };
+            if live.ended_by.load(Relaxed) != 0 {
+                return wait_for_recorder::at_exit(true, || !is_ended_by_another(live));
+            }
+            if !agent_threads::host_certainly_has_one_thread(threads::count) {
+                // Nor does the sampler take a CPU from the handlers.
+                end(instance, live, END_OF_SAMPLER);
             }
         });
     });
 }
 
-/// Hands over what was sampled and stops the agent, once.
-fn end(instance: &Instance, live: &Live) {
-    if live.has_ended.swap(true, Relaxed) {
+/// Whether another thread, which was the first to call exit(3), is held up by the agent's end. It
+/// goes first: its status is the process's.
+fn is_ended_by_another(live: &Live) -> bool {
+    ![HAS_ENDED, process::tid()].contains(&live.ended_by.load(Relaxed))
+}
+
+/// Hands over what was sampled and stops the agent, once. Waits so long for the sampler to end.
+fn end(instance: &Instance, live: &Live, end_of_sampler: Duration) {
+    if live.ended_by.compare_exchange(0, process::tid(), Relaxed, Relaxed).is_err() {
         return;
     }
     let failed = live.whole.get().and_then(|whole| autostart::end(whole, &live.agent));
@@ -102,6 +117,8 @@ fn end(instance: &Instance, live: &Live) {
     live.agent.stop();
     live.files.iter().for_each(|file| file.remove());
     wait_for_recorder::at_exit(instance.waits.load(Relaxed), || !is_handing_over());
+    live.agent.has_ended(end_of_sampler);
+    live.ended_by.store(HAS_ENDED, Relaxed);
 }
 
 /// At _exit(2), in a signal handler or with any lock held: recordings for which the process waits

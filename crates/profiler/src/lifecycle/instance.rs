@@ -37,8 +37,8 @@ pub struct Live {
     pub files: Vec<Arc<SocketFile>>,
     /// The recording of the process's whole life, if there is one.
     pub whole: OnceLock<WholeRun>,
-    /// It was stopped because the process ends.
-    pub has_ended: AtomicBool,
+    /// The thread that stops it because the process ends; 0: none yet. `u32::MAX`: it has.
+    pub ended_by: AtomicU32,
 }
 
 impl Instance {

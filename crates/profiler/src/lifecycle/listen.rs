@@ -57,7 +57,7 @@ pub fn listen(instance: &Instance, identity: &Identity) -> Result<(Live, EventLo
     };
     let (server, event_loop) = Server::new(listeners, recorder, settings)
         .map_err(|error| LifeError::Failed(format!("cannot make the server: {error}")))?;
-    Ok((Live { agent, server, address, files, whole: OnceLock::new(), has_ended: false.into() }, event_loop))
+    Ok((Live { agent, server, address, files, whole: OnceLock::new(), ended_by: 0.into() }, event_loop))
 }
 
 /// A place besides the main one is taken: reports that on stderr. Children of a profiled process,
