@@ -15,6 +15,7 @@ pub(crate) struct Interned {
 }
 
 /// Numbers for values of one type.
+#[derive(Clone, Debug)]
 pub(crate) struct Interner<T> {
     ids: FxHashMap<T, usize>,
     values: Vec<T>,
@@ -47,6 +48,7 @@ impl<T: Hash + Eq + Clone> Interner<T> {
 }
 
 /// Numbers for what is handed in again and again behind the same `Arc`: quick for that.
+#[derive(Clone, Debug)]
 pub(crate) struct Shared<T> {
     recent: PtrCache<T, usize>,
     interner: Interner<Arc<T>>,
@@ -66,6 +68,21 @@ impl<T: Hash + Eq> Shared<T> {
             interned.id
         });
         Interned { id, new }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.interner.values.len()
+    }
+
+    /// Whether it has a number.
+    pub(crate) fn has(&self, value: &Arc<T>) -> bool {
+        self.interner.ids.contains_key(value)
+    }
+
+    /// That with the number.
+    pub(crate) fn get(&self, id: usize) -> Option<&Arc<T>> {
+        self.interner.values.get(id)
     }
 
     pub(crate) fn values(&self) -> Vec<&Arc<T>> {

@@ -1,45 +1,36 @@
 //! A recording in memory, to be written in any format later, as often as wanted.
 //!
-//! What was sampled within a slice of time is summed up, so that memory grows with different stacks
-//! and not with samples. When it is written, the samples of a slice follow each other thread by
+//! What was sampled within a second is summed up, so that memory grows with different stacks and
+//! not with samples. When it is written, the samples of a second follow each other thread by
 //! thread: their order within it is lost, their sums are not.
 
-use crate::model::{Frame, FrameKind, Function, Header, Mode, Sample, Stack, State, Summary, Thread};
+use crate::aggregate::Sum;
+use crate::intern::{StackNumbers, ThreadNumbers};
+use crate::model::{Header, Mode, Sample, Stack, State, Summary, Thread};
 use crate::order::sorted;
-use crate::{Format, PtrCache, Selection};
+use crate::raw_tree::{LEFT_OUT, note};
+use crate::{Format, Selection};
 use rustc_hash::FxHashMap;
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// More distinct stacks are not kept: what comes then is `[left out]`. They are 100 MB or so.
 const MAX_STACKS: usize = 200_000;
+/// Samples of this much time are summed up.
+const SLICE_NS: u64 = 1_000_000_000;
+
+/// By thread, state and stack.
+type Sums = FxHashMap<(usize, State, usize), Sum>;
 
 /// See the module's text.
 #[derive(Clone, Debug)]
 pub struct MemoryRecording {
     header: Header,
     summary: Option<Summary>,
-    slice_ns: u64,
-    most_slices: usize,
-    slices: VecDeque<Slice>,
-    ids: FxHashMap<Arc<Thread>, u32>,
-    threads: Vec<Arc<Thread>>,
-    stacks: FxHashMap<Arc<Stack>, u32>,
-    by_number: Vec<Arc<Stack>>,
-    recent: PtrCache<Stack, u32>,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Slice {
-    start_ns: u64,
-    /// By thread, state and stack.
-    sums: FxHashMap<(u32, State, u32), KeptSum>,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct KeptSum {
-    ticks: u64,
-    ns: u64,
+    /// By their beginnings.
+    slices: BTreeMap<u64, Sums>,
+    threads: ThreadNumbers,
+    stacks: StackNumbers,
 }
 
 /// What a thread did within a slice of time: one stack, in one state, for so many samples.
@@ -58,8 +49,8 @@ pub struct Entry<'a> {
 }
 
 impl MemoryRecording {
-    /// Keeps the latest `most_slices` slices of so many nanoseconds each.
-    pub fn new(slice_ns: u64, most_slices: usize) -> MemoryRecording {
+    /// Nothing was recorded yet.
+    pub fn new() -> MemoryRecording {
         let header = Header {
             pid: 0,
             process_name: String::new(),
@@ -68,43 +59,23 @@ impl MemoryRecording {
             interval_ns: 0,
             mode: Mode::Wall,
         };
-        MemoryRecording {
-            header,
-            summary: None,
-            slice_ns: slice_ns.max(1),
-            most_slices: most_slices.max(1),
-            slices: VecDeque::new(),
-            ids: FxHashMap::default(),
-            threads: vec![],
-            stacks: FxHashMap::default(),
-            by_number: vec![],
-            recent: PtrCache::default(),
-        }
+        let (threads, stacks) = (ThreadNumbers::new(), StackNumbers::new());
+        MemoryRecording { header, summary: None, slices: BTreeMap::new(), threads, stacks }
     }
 
     /// Everything that is kept, in the order of time.
     pub fn entries(&self) -> impl Iterator<Item = Entry<'_>> {
-        self.slices.iter().flat_map(|slice| self.entries_of(slice))
+        self.slices.values().flat_map(|sums| self.entries_of(sums))
     }
 
-    fn entries_of(&self, slice: &Slice) -> Vec<Entry<'_>> {
-        let keys: Vec<_> = slice.sums.iter().collect();
+    fn entries_of(&self, sums: &Sums) -> Vec<Entry<'_>> {
+        let keys: Vec<_> = sums.iter().collect();
         let keys = sorted(&keys, &|(a, _), (b, _)| a.cmp(b));
-        let entry = |(&(thread, state, stack), sum): (&(u32, State, u32), &KeptSum)| {
-            Some(Entry {
-                thread: self.threads.get(thread as usize)?,
-                state,
-                stack: self.by_number.get(stack as usize)?,
-                samples: sum.ticks,
-                weight_ns: sum.ns,
-            })
+        let entry = |(&(thread, state, stack), sum): (&(usize, State, usize), &Sum)| {
+            let (thread, stack) = (self.threads.get(thread)?, self.stacks.get(stack)?);
+            Some(Entry { thread, state, stack, samples: sum.samples, weight_ns: sum.ns })
         };
         keys.into_iter().filter_map(entry).collect()
-    }
-
-    /// Which process was recorded, and how.
-    pub fn header(&self) -> &Header {
-        &self.header
     }
 
     /// The recording's figures, once it has ended.
@@ -112,31 +83,21 @@ impl MemoryRecording {
         self.summary.as_ref()
     }
 
-    /// Writes what was sampled from `since_ns` (since the epoch) on in that format.
-    pub fn write(&self, selection: &Selection, since_ns: u64) -> Vec<u8> {
-        self.write_with(selection, since_ns, |thread, stack| (thread.clone(), stack.clone()))
-    }
-
-    /// The same with other threads and stacks.
-    pub fn write_with(
+    /// Writes it in that format, each thread and stack as `of` has it.
+    pub fn write(
         &self,
         selection: &Selection,
-        since_ns: u64,
         mut of: impl FnMut(&Arc<Thread>, &Arc<Stack>) -> (Arc<Thread>, Arc<Stack>),
     ) -> Vec<u8> {
         let mut format = (selection.format.make)(&selection.options);
         let (mut out, mut samples) = (vec![], 0);
-        let slices = || self.slices.iter().filter(|slice| slice.start_ns + self.slice_ns > since_ns);
-        let mut header = self.header.clone();
-        header.start_ns =
-            slices().next().map_or(header.start_ns, |slice| slice.start_ns.max(header.start_ns));
-        format.begin(&header, &mut out);
+        format.begin(&self.header, &mut out);
         let mut known: FxHashMap<(usize, usize), (Arc<Thread>, Arc<Stack>)> = FxHashMap::default();
-        for slice in slices() {
-            let mut behind = (None, slice.start_ns);
-            for entry in self.entries_of(slice) {
+        for (&start_ns, sums) in &self.slices {
+            let mut behind = (None, start_ns);
+            for entry in self.entries_of(sums) {
                 if behind.0 != Some(entry.thread.tid) {
-                    behind = (Some(entry.thread.tid), slice.start_ns);
+                    behind = (Some(entry.thread.tid), start_ns);
                 }
                 let key = (Arc::as_ptr(entry.thread).addr(), Arc::as_ptr(entry.stack).addr());
                 let (thread, stack) = known.entry(key).or_insert_with(|| of(entry.thread, entry.stack));
@@ -154,45 +115,11 @@ impl MemoryRecording {
         format.finish(&if is_all { summary } else { Summary { samples, threads, ..summary } }, &mut out);
         out
     }
+}
 
-    /// The slice of that time; of what comes too late, the first.
-    fn slice_at(&mut self, time_ns: u64) -> Option<&mut Slice> {
-        let start_ns = time_ns - time_ns.saturating_sub(self.header.start_ns) % self.slice_ns;
-        let is_new = self.slices.back().is_none_or(|last| last.start_ns < start_ns);
-        if is_new {
-            if self.slices.len() >= self.most_slices {
-                self.slices.pop_front();
-            }
-            self.slices.push_back(Slice { start_ns, sums: FxHashMap::default() });
-        }
-        let at = self.slices.iter().rposition(|slice| slice.start_ns <= start_ns);
-        self.slices.get_mut(at.unwrap_or(0))
-    }
-
-    fn stack(&mut self, stack: &Arc<Stack>) -> u32 {
-        let (stacks, by_number) = (&mut self.stacks, &mut self.by_number);
-        *self.recent.get_or_make(stack, || {
-            let stack = match stacks.len() >= MAX_STACKS && !stacks.contains_key(stack) {
-                true => Arc::new(left_out()),
-                false => Arc::clone(stack),
-            };
-            let next = by_number.len() as u32;
-            let number = *stacks.entry(Arc::clone(&stack)).or_insert(next);
-            if number == next {
-                by_number.push(stack);
-            }
-            number
-        })
-    }
-
-    fn thread(&mut self, thread: &Arc<Thread>) -> u32 {
-        if let Some(&number) = self.ids.get(thread) {
-            return number;
-        }
-        let number = self.threads.len() as u32;
-        self.threads.push(Arc::clone(thread));
-        self.ids.insert(Arc::clone(thread), number);
-        number
+impl Default for MemoryRecording {
+    fn default() -> MemoryRecording {
+        MemoryRecording::new()
     }
 }
 
@@ -202,11 +129,18 @@ impl Format for MemoryRecording {
     }
 
     fn sample(&mut self, sample: &Sample<'_>, _: &mut Vec<u8>) {
-        let (thread, stack) = (self.thread(sample.thread), self.stack(sample.stack));
-        let Some(slice) = self.slice_at(sample.time_ns) else { return };
-        let sum = slice.sums.entry((thread, sample.state, stack)).or_default();
-        sum.ticks += u64::from(sample.ticks);
-        sum.ns += u64::from(sample.ticks).saturating_mul(sample.weight_ns);
+        let thread = self.threads.intern(sample.thread).id;
+        let stack = match self.stacks.len() < MAX_STACKS || self.stacks.has(sample.stack) {
+            true => self.stacks.intern(sample.stack).id,
+            false => self.stacks.intern(&Arc::new(Stack { frames: vec![note(LEFT_OUT)] })).id,
+        };
+        let start_ns = sample.time_ns - sample.time_ns.saturating_sub(self.header.start_ns) % SLICE_NS;
+        self.slices
+            .entry(start_ns)
+            .or_default()
+            .entry((thread, sample.state, stack))
+            .or_default()
+            .add(sample);
     }
 
     fn finish(&mut self, summary: &Summary, _: &mut Vec<u8>) {
@@ -225,19 +159,11 @@ fn parts(ticks: u64, ns: u64) -> impl Iterator<Item = (u32, u64)> {
     whole.chain((larger > 0).then_some((1, each + rest)))
 }
 
-fn left_out() -> Stack {
-    let name = "[left out: too many different stacks]".into();
-    let function = Function { name, mangled: None, offset: 0, file: None, line: None };
-    let frame = Frame { address: 0, kind: FrameKind::Note, module: None, functions: [function].into() };
-    Stack { frames: vec![frame] }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{Frame, FrameKind, Function};
     use crate::{Options, find};
-
-    const SECOND: u64 = 1_000_000_000;
 
     fn stack(name: &str) -> Arc<Stack> {
         let function = Function { name: name.into(), mangled: None, offset: 0, file: None, line: None };
@@ -245,8 +171,8 @@ mod tests {
         Arc::new(Stack { frames: vec![frame] })
     }
 
-    fn kept(most_slices: usize, samples: &[(u64, &str, u32, u64)]) -> MemoryRecording {
-        let mut kept = MemoryRecording::new(SECOND, most_slices);
+    fn kept(samples: &[(u64, &str, u32, u64)]) -> MemoryRecording {
+        let mut kept = MemoryRecording::new();
         let header = Header { interval_ns: 10, ..kept.header.clone() };
         kept.begin(&header, &mut vec![]);
         for &(time_ns, name, ticks, weight_ns) in samples {
@@ -257,30 +183,21 @@ mod tests {
         kept
     }
 
-    fn folded(kept: &MemoryRecording, since_ns: u64, weight: crate::Weight) -> String {
+    fn folded(kept: &MemoryRecording, weight: crate::Weight) -> String {
         let options = Options { weight: Some(weight), ..Options::default() };
         let selection = Selection { format: find("folded").unwrap(), options };
-        String::from_utf8(kept.write(&selection, since_ns)).unwrap()
+        String::from_utf8(kept.write(&selection, |thread, stack| (thread.clone(), stack.clone()))).unwrap()
     }
 
     #[test]
     fn what_is_written_sums_to_what_was_sampled_as_often_as_it_is_written() {
-        let samples = [(1, "a", 3, 7), (2, "b", 1, 5), (SECOND, "a", 2, 10), (SECOND + 1, "a", 1, 1)];
-        let kept = kept(10, &samples);
+        let samples = [(1, "a", 3, 7), (2, "b", 1, 5), (SLICE_NS, "a", 2, 10), (SLICE_NS + 1, "a", 1, 1)];
+        let kept = kept(&samples);
         for _ in 0..2 {
-            assert_eq!(folded(&kept, 0, crate::Weight::Samples), "one;a 6\none;b 1\n");
-            assert_eq!(folded(&kept, 0, crate::Weight::Nanoseconds), "one;a 42\none;b 5\n");
+            assert_eq!(folded(&kept, crate::Weight::Samples), "one;a 6\none;b 1\n");
+            assert_eq!(folded(&kept, crate::Weight::Nanoseconds), "one;a 42\none;b 5\n");
         }
         assert_eq!(kept.entries().map(|entry| entry.samples).sum::<u64>(), 7);
-    }
-
-    #[test]
-    fn the_latest_slices_stay_and_the_latest_of_them_can_be_asked_for() {
-        let samples: Vec<_> = (0..10).map(|n| (n * SECOND, ["a", "b"][n as usize % 2], 1, 1)).collect();
-        let kept = kept(4, &samples);
-        assert_eq!(folded(&kept, 0, crate::Weight::Samples), "one;a 2\none;b 2\n");
-        assert_eq!(folded(&kept, 8 * SECOND, crate::Weight::Samples), "one;a 1\none;b 1\n");
-        assert_eq!(folded(&kept, 9 * SECOND, crate::Weight::Samples), "one;b 1\n");
     }
 
     #[test]

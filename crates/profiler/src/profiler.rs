@@ -25,8 +25,6 @@ use swipr_os::process;
 use swipr_server::listen::{Pattern, Place};
 use swipr_server::recording::{Filter, Length, Request, Symbolize};
 
-/// How finely the time of samples is kept.
-const SLICE_NS: u64 = 1_000_000_000;
 /// How long the end of a recording may take: it is symbolized then.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -100,7 +98,7 @@ impl Builder {
             Ok(()) | Err(lifecycle::LifeError::AlreadyRunning) => {}
             Err(error) => return Err(Error(error.to_string())),
         }
-        let kept = Arc::new(Mutex::new(MemoryRecording::new(SLICE_NS, usize::MAX)));
+        let kept = Arc::new(Mutex::new(MemoryRecording::new()));
         let (completion, stop) = (Arc::<Completion>::default(), Arc::<StopTime>::default());
         let format = swipr_formats::find("folded").ok_or_else(|| Error("there are no formats".into()))?;
         let request = Request {
@@ -157,7 +155,7 @@ impl Profiler {
     pub fn report(&self) -> Report {
         match self.is_parents() {
             // A thread that held the lock at the fork does not exist here.
-            true => Report::of(&Mutex::new(MemoryRecording::new(SLICE_NS, 0))),
+            true => Report::of(&Mutex::new(MemoryRecording::new())),
             false => Report::of(&self.kept),
         }
     }

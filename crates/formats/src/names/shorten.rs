@@ -53,7 +53,7 @@ const ACCESSORS: [&str; 7] = ["getter", "setter", "modify", "read", "didset", "w
 #[derive(Clone, Copy, PartialEq)]
 enum Open {
     /// Opened by this character, written as it is.
-    MemoryRecording(char),
+    AsWritten(char),
     /// A parenthesis written as a brace.
     Braced,
 }
@@ -75,7 +75,7 @@ impl Writer<'_> {
             '(' => self.parenthesis(),
             ')' | '>' | '}' | ']' => self.close(first),
             '<' | '{' | '[' => {
-                self.open.push(Open::MemoryRecording(first));
+                self.open.push(Open::AsWritten(first));
                 self.copy(first);
             }
             '-' if self.rest.starts_with("->") => self.arrow(),
@@ -133,10 +133,10 @@ impl Writer<'_> {
     fn close(&mut self, bracket: char) {
         let matching = match (self.open.last(), bracket) {
             (Some(Open::Braced), ')') => true,
-            (Some(Open::MemoryRecording(open)), _) => closing(*open) == bracket,
+            (Some(Open::AsWritten(open)), _) => closing(*open) == bracket,
             _ => false,
         };
-        let braced = bracket == ')' && !(matching && self.open.last() == Some(&Open::MemoryRecording('(')));
+        let braced = bracket == ')' && !(matching && self.open.last() == Some(&Open::AsWritten('(')));
         if matching {
             self.open.pop();
         }
@@ -174,7 +174,7 @@ impl Writer<'_> {
             self.out.extend(name.chars().filter(|c| !matches!(c, '(' | ')')));
             self.rest = after;
         } else {
-            self.open.push(Open::MemoryRecording('('));
+            self.open.push(Open::AsWritten('('));
             self.copy('(');
         }
     }

@@ -93,7 +93,7 @@ impl Report {
         let format =
             find_format(format).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
         let selection = Selection { format, options: self.options.clone() };
-        writer.write_all(&self.kept.write_with(&selection, 0, |thread, stack| self.changed(thread, stack)))
+        writer.write_all(&self.kept.write(&selection, |thread, stack| self.changed(thread, stack)))
     }
 
     /// Writes a flame graph as SVG.
@@ -130,8 +130,7 @@ impl fmt::Debug for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let folded =
             swipr_formats::find("folded").map(|format| Selection { format, options: self.options.clone() });
-        let text = folded
-            .map(|folded| self.kept.write_with(&folded, 0, |thread, stack| self.changed(thread, stack)));
+        let text = folded.map(|folded| self.kept.write(&folded, |thread, stack| self.changed(thread, stack)));
         let text = String::from_utf8_lossy(&text.unwrap_or_default()).into_owned();
         let count = |line: &str| line.rsplit(' ').next().and_then(|count| count.parse::<u64>().ok());
         let mut lines: Vec<&str> = text.lines().collect();
