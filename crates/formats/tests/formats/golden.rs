@@ -1,13 +1,15 @@
 //! Output compared with `tests/data/<case>/<file>`; `SWIPR_BLESS=1` rewrites it.
 
 use std::collections::BTreeSet;
+use std::fmt::Debug;
 use std::fs;
 use std::path::Path;
 
+use serde_json::Value;
 use swipr_formats::{Names, Options, Weight};
 
 use crate::cases;
-use swipr_properties::readers::pprof::decode;
+use swipr_properties::readers::pprof::{Profile, decode};
 use swipr_properties::recording::Recording;
 
 /// Compares each file of a case, and the list of files.
@@ -42,14 +44,56 @@ fn all(recording: &Recording, options: &Options) -> Vec<(&'static str, String)> 
         ("dump.json", recording.text("json", options)),
         ("firefox.json", lines(&recording.text("firefox", options))),
         ("speedscope.json", lines(&recording.text("speedscope", options))),
-        ("pprof.txt", format!("{:#?}\n", decode(&recording.write("pprof", options)))),
+        ("pprof.txt", profile(&decode(&recording.write("pprof", options)))),
     ]
 }
 
-/// JSON with a line for each member and element, so that a difference is seen.
+/// A profile with a line for each element of its lists.
+fn profile(profile: &Profile) -> String {
+    fn list<T: Debug>(name: &str, list: &[T]) -> String {
+        list.iter().map(|element| format!("{name} {element:?}\n")).collect()
+    }
+    let Profile { time_nanos, duration_nanos, period_type, period, default_sample_type, .. } = profile;
+    [
+        list("sample_type", &profile.sample_type),
+        list("sample", &profile.sample),
+        list("mapping", &profile.mapping),
+        list("location", &profile.location),
+        list("function", &profile.function),
+        list("string", &profile.string_table),
+        list("comment", &profile.comment),
+        list("period_type", period_type.as_slice()),
+        format!("time {time_nanos} {duration_nanos}, period {period}, default {default_sample_type}\n"),
+    ]
+    .concat()
+}
+
+/// JSON with a line for each member and element, so that a difference is seen. What holds numbers
+/// and texts alone is one line.
 fn lines(json: &str) -> String {
-    let value: serde_json::Value = serde_json::from_str(json).unwrap();
-    format!("{value:#}\n")
+    fn put(value: &Value, indent: usize, out: &mut String) {
+        let is_flat = |value: &Value| !value.is_array() && !value.is_object();
+        let (brackets, members): (_, Vec<(String, &Value)>) = match value {
+            Value::Array(list) => ("[]", list.iter().map(|element| (String::new(), element)).collect()),
+            Value::Object(members) => {
+                ("{}", members.iter().map(|(name, value)| (format!("{name:?}: "), value)).collect())
+            }
+            _ => return out.push_str(&value.to_string()),
+        };
+        if members.iter().all(|(_, value)| is_flat(value)) {
+            return out.push_str(&value.to_string());
+        }
+        out.push_str(&brackets[..1]);
+        for (number, (name, value)) in members.iter().enumerate() {
+            let comma = if number > 0 { "," } else { "" };
+            *out += &format!("{comma}\n{:indent$}{name}", "", indent = indent + 2);
+            put(value, indent + 2, out);
+        }
+        *out += &format!("\n{:indent$}{}", "", &brackets[1..]);
+    }
+    let mut out = String::new();
+    put(&serde_json::from_str(json).unwrap(), 0, &mut out);
+    out + "\n"
 }
 
 #[test]
