@@ -115,27 +115,15 @@ pub(crate) fn header_fields(object: Members, header: &Header) -> Members {
 pub(crate) fn summary_fields(object: Members, summary: &Summary) -> Members {
     let by = &summary.truncated_by;
     let reasons = by.iter().fold(Members::object(), |object, (reason, count)| object.field(reason, count));
-    let some = |number: u64| (number > 0).then_some(number);
-    // A figure that was not counted is not 0.
-    let counted = |number: u64| (number > 0 || summary.uncounted == 0).then_some(number);
-    let object = object
-        .field("duration_ns", summary.duration_ns)
-        .field("threads", summary.threads)
-        .maybe("ticks", counted(summary.ticks))
-        .maybe("late", counted(summary.late))
-        .field("samples", summary.samples)
-        .maybe("filtered", some(summary.filtered))
-        .maybe("truncated", counted(summary.truncated))
-        .maybe("dropped", counted(summary.dropped))
-        .maybe("filled", counted(summary.filled))
-        .maybe("inferred", counted(summary.inferred))
-        .maybe("cpu_wait_ns", counted(summary.cpu_wait_ns))
-        .maybe("unsampled_cpu_ns", counted(summary.unsampled_cpu_ns))
-        .maybe("at_most_hz", some(summary.at_most_hz))
-        .maybe("without_lines", some(summary.without_lines))
-        .maybe("uncounted", some(summary.uncounted))
-        .maybe("asked_ns", some(summary.asked_ns))
-        .maybe("truncated_by", (!by.is_empty()).then(|| reasons.end()));
+    let is_written = |&(name, number): &(&str, u64)| match name {
+        "duration_ns" | "threads" | "samples" => true,
+        "filtered" | "at_most_hz" | "without_lines" | "uncounted" | "asked_ns" => number > 0,
+        // A figure that was not counted is not 0.
+        _ => number > 0 || summary.uncounted == 0,
+    };
+    let counts = summary.counts().filter(is_written);
+    let object = counts.fold(object, |object, (name, number)| object.field(name, number));
+    let object = object.maybe("truncated_by", (!by.is_empty()).then(|| reasons.end()));
     let cost = summary.cost.iter().flat_map(Cost::fields);
     cost.fold(object, |object, (name, ns)| object.field(name, ns))
 }

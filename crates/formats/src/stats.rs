@@ -10,34 +10,15 @@ use crate::model::{Cost, Summary};
 ///
 /// No number stands after a blank: one reader takes such a comment line for a sample.
 pub fn stats_line(summary: &Summary) -> String {
-    let is_counted = |&(name, number): &(&str, u64)| {
-        number > 0 || summary.uncounted == 0 || ["threads", "samples"].contains(&name)
+    let is_written = |&(name, number): &(&str, u64)| match name {
+        "duration_ns" => false,
+        "threads" | "samples" => true,
+        "ticks" | "truncated" | "late" | "dropped" => number > 0 || summary.uncounted == 0,
+        _ => number > 0,
     };
-    let counts = [
-        ("threads", summary.threads),
-        ("ticks", summary.ticks),
-        ("samples", summary.samples),
-        ("truncated", summary.truncated),
-        ("late", summary.late),
-        ("dropped", summary.dropped),
-    ];
-    let counts = counts.into_iter().filter(is_counted).map(|(name, number)| format!("{name}={number}"));
-    let mut line = counts.collect::<Vec<_>>().join(" ");
-    let where_there_is_some = [
-        ("filtered", summary.filtered),
-        ("filled", summary.filled),
-        ("inferred", summary.inferred),
-        ("cpu_wait_ns", summary.cpu_wait_ns),
-        ("unsampled_cpu_ns", summary.unsampled_cpu_ns),
-        ("at_most_hz", summary.at_most_hz),
-        ("without_lines", summary.without_lines),
-        ("uncounted", summary.uncounted),
-        ("asked_ns", summary.asked_ns),
-        ("kept_ns", if summary.asked_ns > 0 { summary.duration_ns } else { 0 }),
-    ];
-    for (name, number) in where_there_is_some.into_iter().filter(|&(_, number)| number > 0) {
-        line.push_str(&format!(" {name}={number}"));
-    }
+    let kept = Some(("kept_ns", summary.duration_ns)).filter(|_| summary.asked_ns > 0);
+    let counts = summary.counts().filter(is_written).chain(kept);
+    let mut line = counts.map(|(name, number)| format!("{name}={number}")).collect::<Vec<_>>().join(" ");
     if !summary.truncated_by.is_empty() {
         let reasons: Vec<String> = summary
             .truncated_by
@@ -57,26 +38,9 @@ pub fn read_stats_line(line: &str) -> Option<Summary> {
     let mut summary = Summary::default();
     for field in line.starts_with("threads=").then(|| line.split(' '))? {
         let (name, value) = field.split_once('=')?;
-        let number = value.parse().ok();
-        let place = match name {
-            "threads" => &mut summary.threads,
-            "ticks" => &mut summary.ticks,
-            "samples" => &mut summary.samples,
-            "truncated" => &mut summary.truncated,
-            "late" => &mut summary.late,
-            "dropped" => &mut summary.dropped,
-            "filtered" => &mut summary.filtered,
-            "filled" => &mut summary.filled,
-            "inferred" => &mut summary.inferred,
-            "cpu_wait_ns" => &mut summary.cpu_wait_ns,
-            "unsampled_cpu_ns" => &mut summary.unsampled_cpu_ns,
-            "at_most_hz" => &mut summary.at_most_hz,
-            "without_lines" => &mut summary.without_lines,
-            "uncounted" => &mut summary.uncounted,
-            "asked_ns" => &mut summary.asked_ns,
-            _ => continue,
-        };
-        *place = number?;
+        if let Some(count) = summary.count_mut(name) {
+            *count = value.parse().ok()?;
+        }
     }
     Some(summary)
 }

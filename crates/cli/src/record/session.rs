@@ -244,31 +244,7 @@ impl Session {
 
 /// Adds the figures of one source to those of others.
 fn add(sum: &mut Summary, other: &Summary) {
-    sum.duration_ns = sum.duration_ns.max(other.duration_ns);
-    sum.at_most_hz = sum.at_most_hz.max(other.at_most_hz);
-    let fields: [(&mut u64, u64); 12] = [
-        (&mut sum.threads, other.threads),
-        (&mut sum.ticks, other.ticks),
-        (&mut sum.late, other.late),
-        (&mut sum.truncated, other.truncated),
-        (&mut sum.dropped, other.dropped),
-        (&mut sum.unsampled_cpu_ns, other.unsampled_cpu_ns),
-        (&mut sum.filled, other.filled),
-        (&mut sum.inferred, other.inferred),
-        (&mut sum.cpu_wait_ns, other.cpu_wait_ns),
-        (&mut sum.without_lines, other.without_lines),
-        (&mut sum.filtered, other.filtered),
-        (&mut sum.uncounted, other.uncounted),
-    ];
-    for (sum, more) in fields {
-        *sum = sum.saturating_add(more);
-    }
-    for (why, more) in &other.truncated_by {
-        match sum.truncated_by.iter_mut().find(|(known, _)| known == why) {
-            Some((_, count)) => *count += more,
-            None => sum.truncated_by.push((why.clone(), *more)),
-        }
-    }
+    sum.add(other);
     sum.cost = match (sum.cost, other.cost) {
         (Some(one), Some(other)) => Some(swipr_formats::model::Cost {
             held_p50_ns: one.held_p50_ns.max(other.held_p50_ns),

@@ -79,7 +79,52 @@ pub struct Summary {
     pub cost: Option<Cost>,
 }
 
+/// A count of a [`Summary`] with its name.
+pub type Count = (&'static str, u64);
+
+/// Every count of a [`Summary`] by its name, in the order in which they are written.
+macro_rules! counts {
+    ($($name:ident)*) => {
+        impl Summary {
+            /// Every count with its name.
+            pub fn counts(&self) -> impl Iterator<Item = Count> + use<> {
+                [$((stringify!($name), self.$name)),*].into_iter()
+            }
+
+            /// The count of that name.
+            pub fn count_mut(&mut self, name: &str) -> Option<&mut u64> {
+                match name {
+                    $(stringify!($name) => Some(&mut self.$name),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+counts! {
+    duration_ns threads ticks samples truncated late dropped filtered filled inferred cpu_wait_ns
+    unsampled_cpu_ns at_most_hz without_lines uncounted asked_ns
+}
+
 impl Summary {
+    /// Adds the counts of a recording that was made at the same time.
+    pub fn add(&mut self, other: &Summary) {
+        for (name, more) in other.counts() {
+            let Some(count) = self.count_mut(name) else { continue };
+            *count = match name {
+                "duration_ns" | "at_most_hz" | "asked_ns" => more.max(*count),
+                _ => count.saturating_add(more),
+            };
+        }
+        for (why, more) in &other.truncated_by {
+            match self.truncated_by.iter_mut().find(|(known, _)| known == why) {
+                Some((_, count)) => *count += more,
+                None => self.truncated_by.push((why.clone(), *more)),
+            }
+        }
+    }
+
     /// Whether the agent got too little CPU time to sample the threads: most ticks were late, or
     /// none was taken in a second and more.
     pub fn is_starved(&self) -> bool {

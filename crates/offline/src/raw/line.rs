@@ -1,6 +1,7 @@
 //! The lines' fields, and what they are in the formats' model.
 
 use serde::Deserialize;
+use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -147,67 +148,34 @@ impl FunctionField {
 }
 
 #[derive(Deserialize)]
-#[serde(default)]
-#[derive(Default)]
 pub(super) struct EndLine {
-    duration_ns: u64,
-    threads: u64,
-    ticks: u64,
-    late: u64,
-    samples: u64,
-    truncated: u64,
-    dropped: u64,
-    filled: u64,
-    inferred: u64,
-    cpu_wait_ns: u64,
-    unsampled_cpu_ns: u64,
-    at_most_hz: u64,
-    without_lines: u64,
-    uncounted: u64,
-    asked_ns: u64,
-    filtered: u64,
+    #[serde(default)]
     truncated_by: BTreeMap<String, u64>,
-    held_p50_ns: Option<u64>,
-    held_p99_ns: u64,
-    sweep_p50_ns: u64,
-    sweep_p99_ns: u64,
-    agent_cpu_ns: u64,
+    /// Counts and cost, and what other versions may have.
+    #[serde(flatten)]
+    rest: BTreeMap<String, Value>,
 }
 
 impl EndLine {
     pub(super) fn into_summary(self) -> Summary {
-        Summary {
-            duration_ns: self.duration_ns,
-            threads: self.threads,
-            ticks: self.ticks,
-            late: self.late,
-            samples: self.samples,
-            truncated: self.truncated,
-            dropped: self.dropped,
-            unsampled_cpu_ns: self.unsampled_cpu_ns,
-            at_most_hz: self.at_most_hz,
-            filled: self.filled,
-            inferred: self.inferred,
-            cpu_wait_ns: self.cpu_wait_ns,
-            without_lines: self.without_lines,
-            uncounted: self.uncounted,
-            is_cut: false,
-            are_sums: false,
-            asked_ns: self.asked_ns,
-            filtered: self.filtered,
-            truncated_by: self
-                .truncated_by
-                .into_iter()
-                .map(|(why, count)| (Cow::Owned(why), count))
-                .collect(),
-            cost: self.held_p50_ns.map(|held_p50_ns| Cost {
-                held_p50_ns,
-                held_p99_ns: self.held_p99_ns,
-                sweep_p50_ns: self.sweep_p50_ns,
-                sweep_p99_ns: self.sweep_p99_ns,
-                agent_cpu_ns: self.agent_cpu_ns,
-            }),
+        let mut summary = Summary::default();
+        let figure = |name: &str| self.rest.get(name).and_then(Value::as_u64);
+        for name in self.rest.keys() {
+            if let (Some(count), Some(number)) = (summary.count_mut(name), figure(name)) {
+                *count = number;
+            }
         }
+        summary.truncated_by =
+            self.truncated_by.into_iter().map(|(why, count)| (Cow::Owned(why), count)).collect();
+        let of_cost = |name| figure(name).unwrap_or(0);
+        summary.cost = figure("held_p50_ns").map(|held_p50_ns| Cost {
+            held_p50_ns,
+            held_p99_ns: of_cost("held_p99_ns"),
+            sweep_p50_ns: of_cost("sweep_p50_ns"),
+            sweep_p99_ns: of_cost("sweep_p99_ns"),
+            agent_cpu_ns: of_cost("agent_cpu_ns"),
+        });
+        summary
     }
 }
 
