@@ -86,6 +86,6 @@ const PHP_8_5_7: PhpRow = PhpRow { api: 20250925, minor: 5, current_frame: 512, 
 /// 8.6.0RC3.
 const PHP_8_6_0RC3: PhpRow = PhpRow { api: 20260924, minor: 6, ..PHP_8_5_7 };
 
-/// One row for each number of the module interface.
+/// A row for each version, in order.
 pub const ROWS: &[PhpRow] =
     &[PHP_7_4_33, PHP_8_0_30, PHP_8_1_29, PHP_8_2_32, PHP_8_3, PHP_8_4_27, PHP_8_5_7, PHP_8_6_0RC3];

@@ -103,7 +103,7 @@ const PYTHON_3_12_1: Row = Row {
     ..PYTHON_3_11_7
 };
 
-/// One row for each minor version: its structures do not change within it.
+/// A row for each version, in order.
 pub const ROWS: &[Row] = &[
     PYTHON_3_6_15,
     PYTHON_3_7_16,

@@ -157,6 +157,6 @@ const RUBY_4_0_5: RubyRow = RubyRow {
     ..RUBY_3_4_5
 };
 
-/// One row for each version.
+/// A row for each version, in order.
 pub const ROWS: &[RubyRow] =
     &[RUBY_2_7_4, RUBY_3_0_7, RUBY_3_1_2, RUBY_3_2_11, RUBY_3_3_8, RUBY_3_4_5, RUBY_4_0_5];
