@@ -23,6 +23,7 @@ swipr_c_tests::tests! {
     a_program_that_sandboxes_itself_where_close_range_is_refused_has_children,
     a_process_that_is_not_dumpable_is_not_interrupted_where_it_waits,
     on_alternate_stacks_without_process_vm_readv_every_tick_is_accounted_for,
+    without_timers_a_program_lives_and_its_running_time_is_not_sampled,
 }
 
 fn runs_here() -> Result<(), NotRun> {
@@ -208,6 +209,18 @@ fn on_alternate_stacks_without_process_vm_readv_every_tick_is_accounted_for() ->
     let host = container.start();
     let recording = host::record(&container.socket_of(1), "samples=500&hz=500");
     let expected = ["every tick is accounted for", "thread nested has stack handler_work", "threads >= 3"];
+    let failures: Vec<_> = expected.iter().filter_map(|line| check(line, &recording).err()).collect();
+    host.end();
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    Ok(())
+}
+
+fn without_timers_a_program_lives_and_its_running_time_is_not_sampled() -> Result<(), NotRun> {
+    runs_here()?;
+    let container = Container::new("no_frame_pointer", &["timer_create"]);
+    let host = container.start();
+    let recording = host::record(&container.socket_of(1), "samples=200&hz=200");
+    let expected = ["thread burner is not sampled", "every tick is accounted for", "samples >= 100"];
     let failures: Vec<_> = expected.iter().filter_map(|line| check(line, &recording).err()).collect();
     host.end();
     assert!(failures.is_empty(), "{}", failures.join("\n"));
