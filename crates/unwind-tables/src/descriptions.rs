@@ -6,6 +6,7 @@
 use gimli::{BaseAddresses, EhFrame, EhFrameHdr, EhFrameOffset, LittleEndian, UnwindSection, Vendor};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
+use swipr_unwind::dwarf::*;
 
 /// How this crate reads call frame information.
 pub(crate) type Slice<'a> = gimli::EndianSlice<'a, LittleEndian>;
@@ -158,10 +159,13 @@ impl<'a> Descriptions<'a> {
 /// The entries of a search table in the form that linkers write: two distances from the section,
 /// four bytes each.
 fn usual_entries(header: &[u8]) -> Option<impl Iterator<Item = [i32; 2]>> {
-    let (&[1, pointer, 0x03, 0x3b, _, _, _, _, a, b, c, d], entries) = header.split_first_chunk()? else {
+    const OF_TABLE: u8 = DW_EH_PE_DATAREL | DW_EH_PE_SDATA4;
+    let (&[1, pointer, DW_EH_PE_UDATA4, OF_TABLE, _, _, _, _, a, b, c, d], entries) =
+        header.split_first_chunk()?
+    else {
         return None;
     };
-    if !matches!(pointer & 0x0f, 0x03 | 0x0b) {
+    if !matches!(pointer & 0x0f, DW_EH_PE_UDATA4 | DW_EH_PE_SDATA4) {
         return None;
     }
     let count = u32::from_le_bytes([a, b, c, d]) as usize;

@@ -1,6 +1,7 @@
 //! Reads call frame information in place, through a small window that guarded reads fill. The
 //! object may be unloaded meanwhile, and its bytes are not trusted.
 
+use crate::dwarf::*;
 use crate::memory::Memory;
 
 /// Bytes that are read at once: most descriptions whole, and the last steps of a search. A read
@@ -10,10 +11,6 @@ const WINDOW: usize = 256;
 const MAX_ITEM_BYTES: usize = 24;
 /// A failed read may have reached beyond a mapping. Mappings end with a page.
 const PAGE: u64 = 4096;
-
-/// How pointers are encoded (LSB, "DWARF Exception Header Encoding"): an address of eight bytes.
-pub(crate) const ABSOLUTE: u8 = 0x00;
-const RELATIVE_TO_ITSELF: u8 = 0x10;
 
 /// A copy of some memory, and how far it was read.
 #[derive(Debug)]
@@ -168,13 +165,13 @@ impl<'m, M: Memory + ?Sized> Reader<'m, M> {
     /// A number in the format of an encoded pointer, without what it is relative to.
     pub(crate) fn number(&mut self, encoding: u8) -> Option<u64> {
         match encoding & 0x0f {
-            0x00 | 0x04 | 0x0c => self.unsigned(8),
-            0x02 => self.unsigned(2),
-            0x03 => self.unsigned(4),
-            0x0a => self.signed(2),
-            0x0b => self.signed(4),
-            0x01 => self.uleb(),
-            0x09 => self.sleb().map(|value| value as u64),
+            DW_EH_PE_ABSPTR | DW_EH_PE_UDATA8 | DW_EH_PE_SDATA8 => self.unsigned(8),
+            DW_EH_PE_UDATA2 => self.unsigned(2),
+            DW_EH_PE_UDATA4 => self.unsigned(4),
+            DW_EH_PE_SDATA2 => self.signed(2),
+            DW_EH_PE_SDATA4 => self.signed(4),
+            DW_EH_PE_ULEB128 => self.uleb(),
+            DW_EH_PE_SLEB128 => self.sleb().map(|value| value as u64),
             _ => None,
         }
     }
@@ -184,8 +181,8 @@ impl<'m, M: Memory + ?Sized> Reader<'m, M> {
         let place = self.window.at;
         let value = self.number(encoding)?;
         match encoding & 0xf0 {
-            ABSOLUTE => Some(value),
-            RELATIVE_TO_ITSELF => Some(value.wrapping_add(place)),
+            DW_EH_PE_ABSPTR => Some(value),
+            DW_EH_PE_PCREL => Some(value.wrapping_add(place)),
             _ => None,
         }
     }

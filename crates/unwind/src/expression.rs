@@ -1,6 +1,7 @@
 //! DWARF expressions (DWARF 5, section 2.5), as far as call frame information
 //! uses them: no objects, no calls, no location lists. Bounded in steps and stack.
 
+use crate::dwarf::*;
 use crate::memory::Memory;
 
 const STACK: usize = 12;
@@ -129,73 +130,77 @@ pub fn evaluate<M: Memory + ?Sized>(
     for _ in 0..MAX_STEPS {
         let Some(operation) = code.byte() else { return stack.pop() };
         match operation {
-            0x06 => {
+            DW_OP_DEREF => {
                 let address = stack.pop()?;
                 stack.push(memory.word(address)?)?;
             }
-            // addr: the loader has relocated it, in sections that are in memory.
-            0x03 => stack.push(code.unsigned(8)?)?,
-            0x08 | 0x0a | 0x0c | 0x0e => stack.push(code.unsigned(1 << ((operation - 0x08) / 2))?)?,
-            0x09 | 0x0b | 0x0d | 0x0f => stack.push(code.signed(1 << ((operation - 0x09) / 2))?)?,
-            0x10 => stack.push(code.uleb()?)?,
-            0x11 => stack.push(code.sleb()?)?,
-            0x12 => stack.push(stack.peek(0)?)?,
-            0x13 => drop(stack.pop()?),
-            0x14 => stack.push(stack.peek(1)?)?,
-            0x15 => {
+            // The loader has relocated it, in sections that are in memory.
+            DW_OP_ADDR => stack.push(code.unsigned(8)?)?,
+            DW_OP_CONST1U | DW_OP_CONST2U | DW_OP_CONST4U | DW_OP_CONST8U => {
+                stack.push(code.unsigned(1 << ((operation - DW_OP_CONST1U) / 2))?)?
+            }
+            DW_OP_CONST1S | DW_OP_CONST2S | DW_OP_CONST4S | DW_OP_CONST8S => {
+                stack.push(code.signed(1 << ((operation - DW_OP_CONST1S) / 2))?)?
+            }
+            DW_OP_CONSTU => stack.push(code.uleb()?)?,
+            DW_OP_CONSTS => stack.push(code.sleb()?)?,
+            DW_OP_DUP => stack.push(stack.peek(0)?)?,
+            DW_OP_DROP => drop(stack.pop()?),
+            DW_OP_OVER => stack.push(stack.peek(1)?)?,
+            DW_OP_PICK => {
                 let from_top = code.byte()?;
                 stack.push(stack.peek(from_top as usize)?)?;
             }
-            0x16 => {
+            DW_OP_SWAP => {
                 let (top, below) = (stack.pop()?, stack.pop()?);
                 stack.push(top)?;
                 stack.push(below)?;
             }
-            0x17 => {
+            DW_OP_ROT => {
                 let (top, second, third) = (stack.pop()?, stack.pop()?, stack.pop()?);
                 stack.push(top)?;
                 stack.push(third)?;
                 stack.push(second)?;
             }
-            0x19 => {
+            DW_OP_ABS => {
                 let value = stack.pop()?;
                 stack.push((value as i64).unsigned_abs())?;
             }
-            0x1f => {
+            DW_OP_NEG => {
                 let value = stack.pop()?;
                 stack.push(value.wrapping_neg())?;
             }
-            0x20 => {
+            DW_OP_NOT => {
                 let value = stack.pop()?;
                 stack.push(!value)?;
             }
-            0x23 => {
+            DW_OP_PLUS_UCONST => {
                 let value = stack.pop()?;
                 stack.push(value.wrapping_add(code.uleb()?))?;
             }
-            0x1a..=0x1e | 0x21 | 0x22 | 0x24..=0x27 | 0x29..=0x2e => {
+            DW_OP_AND..=DW_OP_MUL | DW_OP_OR | DW_OP_PLUS | DW_OP_SHL..=DW_OP_XOR | DW_OP_EQ..=DW_OP_NE => {
                 let (right, left) = (stack.pop()?, stack.pop()?);
                 stack.push(binary(operation, left, right)?)?;
             }
-            0x28 => {
+            DW_OP_BRA => {
                 if stack.pop()? != 0 {
                     code.jump()?;
                 } else {
                     code.signed(2)?;
                 }
             }
-            0x2f => code.jump()?,
-            0x30..=0x4f => stack.push(u64::from(operation - 0x30))?,
-            0x70..=0x8f => {
+            DW_OP_SKIP => code.jump()?,
+            DW_OP_LIT0..=DW_OP_LIT31 => stack.push(u64::from(operation - DW_OP_LIT0))?,
+            DW_OP_BREG0..=DW_OP_BREG31 => {
                 let offset = code.sleb()?;
-                stack.push(register(memory, operation - 0x70)?.wrapping_add(offset))?;
+                stack.push(register(memory, operation - DW_OP_BREG0)?.wrapping_add(offset))?;
             }
-            0x92 => {
+            DW_OP_BREGX => {
                 let number = u8::try_from(code.uleb()?).ok()?;
                 let offset = code.sleb()?;
                 stack.push(register(memory, number)?.wrapping_add(offset))?;
             }
-            0x96 => {}
+            DW_OP_NOP => {}
             _ => return None,
         }
     }
@@ -206,23 +211,23 @@ fn binary(operation: u8, left: u64, right: u64) -> Option<u64> {
     let (signed_left, signed_right) = (left as i64, right as i64);
     let shift = u32::try_from(right).ok();
     Some(match operation {
-        0x1a => left & right,
-        0x1b => signed_left.checked_div(signed_right)? as u64,
-        0x1c => left.wrapping_sub(right),
-        0x1d => left.checked_rem(right)?,
-        0x1e => left.wrapping_mul(right),
-        0x21 => left | right,
-        0x22 => left.wrapping_add(right),
-        0x24 => shift.and_then(|by| left.checked_shl(by)).unwrap_or(0),
-        0x25 => shift.and_then(|by| left.checked_shr(by)).unwrap_or(0),
-        0x26 => (signed_left >> right.min(63)) as u64,
-        0x27 => left ^ right,
-        0x29 => u64::from(left == right),
-        0x2a => u64::from(signed_left >= signed_right),
-        0x2b => u64::from(signed_left > signed_right),
-        0x2c => u64::from(signed_left <= signed_right),
-        0x2d => u64::from(signed_left < signed_right),
-        0x2e => u64::from(left != right),
+        DW_OP_AND => left & right,
+        DW_OP_DIV => signed_left.checked_div(signed_right)? as u64,
+        DW_OP_MINUS => left.wrapping_sub(right),
+        DW_OP_MOD => left.checked_rem(right)?,
+        DW_OP_MUL => left.wrapping_mul(right),
+        DW_OP_OR => left | right,
+        DW_OP_PLUS => left.wrapping_add(right),
+        DW_OP_SHL => shift.and_then(|by| left.checked_shl(by)).unwrap_or(0),
+        DW_OP_SHR => shift.and_then(|by| left.checked_shr(by)).unwrap_or(0),
+        DW_OP_SHRA => (signed_left >> right.min(63)) as u64,
+        DW_OP_XOR => left ^ right,
+        DW_OP_EQ => u64::from(left == right),
+        DW_OP_GE => u64::from(signed_left >= signed_right),
+        DW_OP_GT => u64::from(signed_left > signed_right),
+        DW_OP_LE => u64::from(signed_left <= signed_right),
+        DW_OP_LT => u64::from(signed_left < signed_right),
+        DW_OP_NE => u64::from(left != right),
         _ => return None,
     })
 }

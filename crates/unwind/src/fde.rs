@@ -4,14 +4,15 @@
 //! Used for what no unwind table holds: where a register lies in a frame, and all of an object that
 //! has no table yet.
 
-use crate::cfi_reader::{ABSOLUTE, Reader};
+use crate::cfi_reader::Reader;
+use crate::dwarf::{DW_EH_PE_ABSPTR, DW_EH_PE_DATAREL, DW_EH_PE_SDATA4};
 use crate::memory::Memory;
 
 /// Entries of the search table that are read at once, at the end of a search.
 const LAST_ENTRIES: u64 = 32;
 const ENTRY_BYTES: u64 = 8;
 /// The only form that linkers write: four bytes each, relative to the search table's section.
-const TABLE_ENCODING: u8 = 0x3b;
+const TABLE_ENCODING: u8 = DW_EH_PE_DATAREL | DW_EH_PE_SDATA4;
 /// Letters of an augmentation string that are looked at.
 const LETTERS: usize = 8;
 
@@ -110,7 +111,7 @@ impl Cie {
         Cie {
             code_factor: 0,
             data_factor: 0,
-            encoding: ABSOLUTE,
+            encoding: DW_EH_PE_ABSPTR,
             return_register: 0,
             is_signal: false,
             is_augmented: false,

@@ -17,6 +17,7 @@ pub mod cache;
 pub mod cfi_machine;
 mod cfi_reader;
 pub mod code_cache;
+pub mod dwarf;
 pub mod expression;
 mod fde;
 pub mod frame_runs;

@@ -11,6 +11,7 @@ use swipr_os::objects::{self, Object, Segment};
 use swipr_symbols::elf::build_id_of_notes;
 use swipr_symbols::rows::{DebugFrameInput, UnwindInput, build_table, main_of_start};
 use swipr_symbols::table::OwnedTable;
+use swipr_unwind::dwarf::*;
 use swipr_unwind::memory;
 use swipr_unwind::sections::{Room, Sections, TableDemand};
 
@@ -169,14 +170,14 @@ fn eh_frame_pointer(header: &[u8], address: u64) -> Option<u64> {
     let [1, encoding, _, _, a, b, c, d, ..] = *header else { return None };
     let four = [a, b, c, d];
     let value = match encoding & 0x0f {
-        0x03 => u64::from(u32::from_le_bytes(four)),
-        0x0b => i64::from(i32::from_le_bytes(four)) as u64,
+        DW_EH_PE_UDATA4 => u64::from(u32::from_le_bytes(four)),
+        DW_EH_PE_SDATA4 => i64::from(i32::from_le_bytes(four)) as u64,
         _ => return None,
     };
     match encoding & 0x70 {
-        0x00 => Some(value),
-        0x10 => Some(value.wrapping_add(address + 4)),
-        0x30 => Some(value.wrapping_add(address)),
+        DW_EH_PE_ABSPTR => Some(value),
+        DW_EH_PE_PCREL => Some(value.wrapping_add(address + 4)),
+        DW_EH_PE_DATAREL => Some(value.wrapping_add(address)),
         _ => None,
     }
 }

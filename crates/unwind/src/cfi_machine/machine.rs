@@ -3,6 +3,7 @@
 use super::{Cfa, FrameSetup, Row};
 use crate::arch::{Arch, Native};
 use crate::cfi_reader::Reader;
+use crate::dwarf::*;
 use crate::fde::{self, Cie};
 use crate::memory::Memory;
 use crate::register_rules::{RegisterRule, Saved};
@@ -82,34 +83,40 @@ impl Machine {
             reader.prepare()?;
             let instruction = reader.byte()?;
             match instruction {
-                0x40..=0x7f => self.advance(u64::from(instruction & 0x3f))?,
-                0x80..=0xbf => {
+                DW_CFA_ADVANCE_LOC..=DW_CFA_ADVANCE_LOC_LAST => {
+                    self.advance(u64::from(instruction & LOW_OPERAND))?
+                }
+                DW_CFA_OFFSET..=DW_CFA_OFFSET_LAST => {
                     let offset = reader.uleb()?;
-                    let register = u64::from(instruction & 0x3f);
+                    let register = u64::from(instruction & LOW_OPERAND);
                     self.set(register, RegisterRule::AtCfa, self.common.factored(offset as i64));
                 }
-                0xc0..=0xff => self.restore(u64::from(instruction & 0x3f)),
-                0x01 => {
+                DW_CFA_RESTORE..=DW_CFA_RESTORE_LAST => self.restore(u64::from(instruction & LOW_OPERAND)),
+                DW_CFA_SET_LOC => {
                     let to = reader.pointer(self.common.encoding)?;
                     self.move_to(Some(to).filter(|&to| to >= self.location)?);
                 }
-                0x02 => self.advance_by(reader, 1)?,
-                0x03 => self.advance_by(reader, 2)?,
-                0x04 => self.advance_by(reader, 4)?,
-                0x0a => {
+                DW_CFA_ADVANCE_LOC1 => self.advance_by(reader, 1)?,
+                DW_CFA_ADVANCE_LOC2 => self.advance_by(reader, 2)?,
+                DW_CFA_ADVANCE_LOC4 => self.advance_by(reader, 4)?,
+                DW_CFA_REMEMBER_STATE => {
                     *self.remembered.get_mut(self.depth)? = self.row;
                     self.depth += 1;
                 }
-                0x0b => {
+                DW_CFA_RESTORE_STATE => {
                     self.depth = self.depth.checked_sub(1)?;
                     self.row = *self.remembered.get(self.depth)?;
                 }
-                0x00 => {}
+                DW_CFA_NOP => {}
                 // Return addresses are signed from here on.
-                0x2d if cfg!(target_arch = "aarch64") => {}
-                // args_size
-                0x2e => _ = reader.uleb()?,
-                0x0c | 0x0d | 0x0e | 0x0f | 0x12 | 0x13 => self.run_cfa(reader, instruction)?,
+                DW_CFA_AARCH64_NEGATE_RA_STATE if cfg!(target_arch = "aarch64") => {}
+                DW_CFA_GNU_ARGS_SIZE => _ = reader.uleb()?,
+                DW_CFA_DEF_CFA
+                | DW_CFA_DEF_CFA_REGISTER
+                | DW_CFA_DEF_CFA_OFFSET
+                | DW_CFA_DEF_CFA_EXPRESSION
+                | DW_CFA_DEF_CFA_SF
+                | DW_CFA_DEF_CFA_OFFSET_SF => self.run_cfa(reader, instruction)?,
                 _ => self.run_long(reader, instruction)?,
             }
         }
@@ -119,7 +126,7 @@ impl Machine {
     /// Instructions that say where the CFA is.
     #[inline(never)]
     fn run_cfa<M: Memory + ?Sized>(&mut self, reader: &mut Reader<'_, M>, code: u8) -> Option<()> {
-        if code == 0x0f {
+        if code == DW_CFA_DEF_CFA_EXPRESSION {
             let bytes = reader.uleb()?;
             self.row.cfa = Cfa::Expression { address: reader.at(), length: u16::try_from(bytes).ok()? };
             return reader.skip(bytes);
@@ -127,18 +134,15 @@ impl Machine {
         let (mut register, mut offset) = match self.row.cfa {
             Cfa::Register(register, offset) => (register, offset),
             // def_cfa and def_cfa_sf say both.
-            Cfa::Expression { .. } if matches!(code, 0x0c | 0x12) => (0, 0),
+            Cfa::Expression { .. } if matches!(code, DW_CFA_DEF_CFA | DW_CFA_DEF_CFA_SF) => (0, 0),
             Cfa::Expression { .. } => return None,
         };
-        // def_cfa, def_cfa_register, def_cfa_sf
-        if matches!(code, 0x0c | 0x0d | 0x12) {
+        if matches!(code, DW_CFA_DEF_CFA | DW_CFA_DEF_CFA_REGISTER | DW_CFA_DEF_CFA_SF) {
             register = u16::try_from(reader.uleb()?).ok()?;
         }
         match code {
-            // def_cfa, def_cfa_offset
-            0x0c | 0x0e => offset = reader.uleb()?,
-            // def_cfa_sf, def_cfa_offset_sf
-            0x12 | 0x13 => offset = self.common.factored(reader.sleb()?),
+            DW_CFA_DEF_CFA | DW_CFA_DEF_CFA_OFFSET => offset = reader.uleb()?,
+            DW_CFA_DEF_CFA_SF | DW_CFA_DEF_CFA_OFFSET_SF => offset = self.common.factored(reader.sleb()?),
             _ => {}
         }
         self.row.cfa = Cfa::Register(register, offset);
@@ -150,32 +154,32 @@ impl Machine {
     fn run_long<M: Memory + ?Sized>(&mut self, reader: &mut Reader<'_, M>, code: u8) -> Option<()> {
         let register = reader.uleb()?;
         match code {
-            0x05 => {
+            DW_CFA_OFFSET_EXTENDED => {
                 let offset = reader.uleb()? as i64;
                 self.set(register, RegisterRule::AtCfa, self.common.factored(offset));
             }
-            0x06 => self.restore(register),
-            0x07 => self.set(register, RegisterRule::Undefined, 0),
-            0x08 => self.set(register, RegisterRule::Same, 0),
-            0x09 => {
+            DW_CFA_RESTORE_EXTENDED => self.restore(register),
+            DW_CFA_UNDEFINED => self.set(register, RegisterRule::Undefined, 0),
+            DW_CFA_SAME_VALUE => self.set(register, RegisterRule::Same, 0),
+            DW_CFA_REGISTER => {
                 let other = reader.uleb()?;
                 self.set(register, RegisterRule::Register, other);
             }
-            0x10 => self.expression(reader, register, RegisterRule::At)?,
-            0x11 => {
+            DW_CFA_EXPRESSION => self.expression(reader, register, RegisterRule::At)?,
+            DW_CFA_OFFSET_EXTENDED_SF => {
                 let offset = reader.sleb()?;
                 self.set(register, RegisterRule::AtCfa, self.common.factored(offset));
             }
-            0x14 => {
+            DW_CFA_VAL_OFFSET => {
                 let offset = reader.uleb()? as i64;
                 self.set(register, RegisterRule::Cfa, self.common.factored(offset));
             }
-            0x15 => {
+            DW_CFA_VAL_OFFSET_SF => {
                 let offset = reader.sleb()?;
                 self.set(register, RegisterRule::Cfa, self.common.factored(offset));
             }
-            0x16 => self.expression(reader, register, RegisterRule::Value)?,
-            0x2f => {
+            DW_CFA_VAL_EXPRESSION => self.expression(reader, register, RegisterRule::Value)?,
+            DW_CFA_GNU_NEGATIVE_OFFSET_EXTENDED => {
                 let offset = reader.uleb()? as i64;
                 self.set(register, RegisterRule::AtCfa, self.common.factored(offset).wrapping_neg());
             }
