@@ -89,6 +89,19 @@ fn calls_that_want_one_thread_answer_as_without_the_agent() {
     alone.end();
 }
 
+/// Regression: SIGABRT.
+#[test]
+fn threads_that_end_in_exit_handlers_end_as_without_the_agent() {
+    let (_directory, program) = compiled("threads_end_in_exit");
+    for (what, code) in [("ends", 42), ("cancelled", 42), ("quick", 42), ("first", 0)] {
+        for (variable, value) in [("LD_BIND_NOW", "1".as_ref()), ("LD_PRELOAD", library().as_os_str())] {
+            let mut command = Command::new(&program.executable);
+            let status = command.arg(what).env(variable, value).status().expect("it runs");
+            assert_eq!(status.code(), Some(code), "{what}, {variable}");
+        }
+    }
+}
+
 /// It was loaded and did nothing, without a word.
 #[test]
 fn a_library_with_another_name_works_where_it_is_preloaded() {

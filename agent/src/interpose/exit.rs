@@ -25,7 +25,8 @@ pub fn prepare() {
     }
 }
 
-type Exit = unsafe extern "C" fn(c_int) -> !;
+/// A handler may end the thread, or it is cancelled there: then this library's frames are unwound.
+type Exit = unsafe extern "C-unwind" fn(c_int) -> !;
 
 fn call(next: &RealFn, status: c_int) -> ! {
     let next = next.get();
@@ -58,14 +59,14 @@ pub extern "C" fn _Exit(status: c_int) -> ! {
 
 /// exit(3).
 #[unsafe(no_mangle)]
-pub extern "C" fn exit(status: c_int) -> ! {
+pub extern "C-unwind" fn exit(status: c_int) -> ! {
     lifecycle::before_handlers();
     call(&EXIT, status)
 }
 
 /// quick_exit(3).
 #[unsafe(no_mangle)]
-pub extern "C" fn quick_exit(status: c_int) -> ! {
+pub extern "C-unwind" fn quick_exit(status: c_int) -> ! {
     lifecycle::before_handlers();
     call(&QUICK_EXIT, status)
 }

@@ -173,6 +173,7 @@ const WRITTEN_OUT: &[&str] = &[
     "stop_and_start",
     "swipr_start_api",
     // In hazards.rs.
+    "threads_end_in_exit",
     "changes_root",
     "children_with_the_same_id",
     "daemon",
