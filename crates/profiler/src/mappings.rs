@@ -285,8 +285,9 @@ impl Tables {
     /// Reads the mappings. Returns whether executable memory changed.
     fn read_maps(&mut self) -> bool {
         let Ok(mut maps) = maps::read() else { return false };
-        if maps.iter().any(|mapping| mapping.path == RING) {
-            timer_delivery::has_ring();
+        match maps.iter().any(|mapping| mapping.path == RING) {
+            true => timer_delivery::has_ring(),
+            false => timer_delivery::has_no_ring_mapped(),
         }
         maps::keep_executable(&mut maps, &self.maps);
         let place = |mapping: &Mapping| (mapping.low, mapping.high, mapping.inode);

@@ -119,8 +119,11 @@ unsafe extern "C" fn of_interest(
         libc::SYS_exit => super::exit_as(call),
         libc::SYS_landlock_restrict_self => super::alone_if(true, call),
         libc::SYS_io_uring_setup => {
-            timer_delivery::has_ring();
-            call()
+            let result = call();
+            if result >= 0 {
+                timer_delivery::has_ring();
+            }
+            result
         }
         // SAFETY: the arguments of SYS_capset, the only one left.
         _ => unsafe { super::capset_as(first as *const c_void, second as *const c_void, call) },

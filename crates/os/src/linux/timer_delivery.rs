@@ -16,7 +16,7 @@ use super::{process, signals, threads};
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use swipr_unwind::slot::{self, Ticket};
 
 /// When the signal of a CPU timer is raised.
@@ -55,12 +55,24 @@ const BUFFERS: usize = 1 << 10;
 /// Ticks of CPU time after which the signal does not come any more.
 const TICKS: u64 = 3;
 
-/// The process has a ring of io_uring(7). It stays so.
-static HAS_RING: AtomicBool = AtomicBool::new(false);
+/// When the process was last known to have a ring of io_uring(7), in monotonic time; 0: it has
+/// none.
+static RING_NS: AtomicU64 = AtomicU64::new(0);
+/// A ring that was made is among the mappings after this time.
+const MAPPED_AFTER_NS: u64 = 1_000_000_000;
 
-/// A ring was made, or found.
+/// A ring was made, or a thread waits in one, or its memory is mapped.
 pub fn has_ring() {
-    HAS_RING.store(true, Relaxed);
+    RING_NS.store(process::monotonic_ns(), Relaxed);
+}
+
+/// No ring's memory is mapped.
+pub fn has_no_ring_mapped() {
+    let seen_ns = RING_NS.load(Relaxed);
+    if seen_ns > 0 && process::monotonic_ns().saturating_sub(seen_ns) > MAPPED_AFTER_NS {
+        // Unless another was made meanwhile.
+        let _ = RING_NS.compare_exchange(seen_ns, 0, Relaxed, Relaxed);
+    }
 }
 
 /// What was measured; `None`: nothing yet, or it could not be.
@@ -77,7 +89,7 @@ pub fn measured() -> Option<Delivery> {
 pub fn is_task_work() -> bool {
     static PROMISED: OnceLock<bool> = OnceLock::new();
     let promised = || *PROMISED.get_or_init(|| process::kernel_version() >= FIRST_VERSION);
-    !HAS_RING.load(Relaxed) && measured().map_or_else(promised, |delivery| delivery == Delivery::TaskWork)
+    RING_NS.load(Relaxed) == 0 && measured().map_or_else(promised, |delivery| delivery == Delivery::TaskWork)
 }
 
 /// The clock of a thread on which its timers may run.

@@ -95,7 +95,7 @@ pub struct Account {
     tail_ns: u64,
     /// CPU time used in this window while the thread could not be hit.
     unarmed_ns: u64,
-    /// The last known [`Moment::kernel_ns`].
+    /// The last [`Moment::kernel_ns`].
     last_kernel_ns: Option<u64>,
     /// What was used of it, less what has been in a window.
     kernel_ns: u64,

@@ -19,7 +19,7 @@ impl Account {
         let stood_still = used_ns == 0;
         let kernel_ns =
             now.kernel_ns.zip(self.last_kernel_ns).map_or(0, |(now, last)| now.saturating_sub(last));
-        self.last_kernel_ns = now.kernel_ns.or(self.last_kernel_ns);
+        self.last_kernel_ns = now.kernel_ns;
         self.kernel_ns += kernel_ns;
         self.awaits_hit = timer == TimerState::Overdue;
         if let TimerState::Yes(tick_ns) = timer

@@ -164,6 +164,11 @@ fn time_in_the_kernel_counts_from_when_it_is_first_known() {
     let mut weights: Vec<u64> = samples.iter().map(|sample| sample.cpu_ns / MS).collect();
     weights.sort_unstable();
     assert_eq!(weights, [4, 26]);
+    // The clock is changed back, and again.
+    account.observe(now(40, None), Found::Elsewhere, TimerState::Yes(TICK_NS));
+    account.observe(now(50, Some(5500 * MS)), Found::Elsewhere, TimerState::Yes(TICK_NS));
+    account.ran(&stack(), 50 * MS, any_tick(50));
+    assert_eq!(cpu(&mut account, true).iter().map(|sample| sample.cpu_ns / MS).collect::<Vec<_>>(), [20]);
 }
 
 #[test]
