@@ -1,5 +1,5 @@
 /* Calls that only a process with one thread may make: a user name space of its own (unshare(2)), its own time, and entering
- * name spaces (setns(2)); and such as leave something behind for which a thread stays. They succeed or fail as without a profiler, and the process is profiled afterwards. */
+ * name spaces (setns(2)). They succeed or fail as without a profiler, and the process is profiled afterwards. */
 // cflags: -O2
 #include "host.h"
 #include <fcntl.h>
@@ -71,22 +71,6 @@ static int own_files(void)
     return errno_of(unshare(CLONE_FILES));
 }
 
-/* Threads that are in another network than this one: it is not given back while there is one. */
-static int in_other_networks(void)
-{
-    char own[64] = {0}, other[64] = {0}, path[320];
-    HOST_CHECK(readlink("/proc/thread-self/ns/net", own, sizeof own - 1) > 0);
-    DIR *tasks = opendir("/proc/self/task");
-    int count = 0;
-    for (struct dirent *task; (task = readdir(tasks));) {
-        snprintf(path, sizeof path, "/proc/self/task/%s/ns/net", task->d_name);
-        if (task->d_name[0] != '.' && readlink(path, other, sizeof other - 1) > 0)
-            count += strcmp(own, other) != 0;
-    }
-    closedir(tasks);
-    return count;
-}
-
 int main(void)
 {
     host_begin();
@@ -95,8 +79,6 @@ int main(void)
              in_child(new_mounts), in_child(enter_mounts), in_child(enter_user), in_child(own_signals), in_child(own_files));
     host_say("results %s", results);
     host_say("itself %d", new_user());
-    host_say("network %d", errno_of(unshare(CLONE_NEWNET)));
-    host_say("others %d", in_other_networks());
     pthread_t late = host_thread("late", late_main, NULL);
     while (sink == 0)
         NOT_A_TAIL_CALL();

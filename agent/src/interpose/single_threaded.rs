@@ -45,15 +45,11 @@ const PR_SYS_DISPATCH_OFF: c_ulong = 0;
 
 /// The time name space (clone(2), since Linux 5.6).
 const CLONE_NEWTIME: c_int = 0x80;
-/// Name spaces that give back what they have (devices, shared memory) once no thread is in them.
-const LEFT: c_int = libc::CLONE_NEWNET | libc::CLONE_NEWIPC;
-/// What only a process with one thread may unshare, and what it leaves. The user name space implies
-/// CLONE_THREAD.
-const UNSHARED_ALONE: c_int =
-    libc::CLONE_NEWUSER | libc::CLONE_THREAD | libc::CLONE_SIGHAND | libc::CLONE_VM | LEFT;
+/// What only a process with one thread may unshare. The user name space implies CLONE_THREAD.
+const UNSHARED_ALONE: c_int = libc::CLONE_NEWUSER | libc::CLONE_THREAD | libc::CLONE_SIGHAND | libc::CLONE_VM;
 /// What only such a process may enter; or, for mounts, one whose threads do not share a root
-/// directory. And what it leaves.
-const ENTERED_ALONE: c_int = libc::CLONE_NEWUSER | libc::CLONE_NEWNS | CLONE_NEWTIME | LEFT;
+/// directory.
+const ENTERED_ALONE: c_int = libc::CLONE_NEWUSER | libc::CLONE_NEWNS | CLONE_NEWTIME;
 
 /// Looks up the real functions.
 pub fn prepare() {

@@ -17,6 +17,9 @@ use swipr_os::{disabled, host_thread, log, process, threads};
 /// How long the end of a program that is recorded as a whole waits for its agent to start.
 const START_AT_EXIT: Duration = Duration::from_millis(500);
 
+/// So often, with such pauses, it is looked whether threads of the agent's have started or ended.
+const SETTLES_WITHIN: u32 = 20;
+const SETTLES: Duration = Duration::from_micros(500);
 /// [`Live::ended_by`] when this is over.
 const HAS_ENDED: u32 = u32::MAX;
 /// How long it waits for the sampler to end.
@@ -92,12 +95,22 @@ pub fn before_handlers() {
             if live.ended_by.load(Relaxed) != 0 {
                 return wait_for_recorder::at_exit(true, || !is_ended_by_another(live));
             }
-            if !agent_threads::host_certainly_has_one_thread(threads::count) {
+            if host_has_other_threads() {
                 // Nor does the sampler take a CPU from the handlers.
                 end(instance, live, END_OF_SAMPLER);
             }
         });
     });
+}
+
+/// Threads of the agent's that are just starting or ending might be the program's.
+fn host_has_other_threads() -> bool {
+    let certain = || match agent_threads::host_has_one_thread() {
+        true => agent_threads::host_certainly_has_one_thread(threads::count).then_some(false),
+        false => Some(true),
+    };
+    let waited = (0..SETTLES_WITHIN).find_map(|_| certain().or_else(|| (process::sleep(SETTLES), None).1));
+    waited.unwrap_or(true)
 }
 
 /// Whether another thread, which was the first to call exit(3), is held up by the agent's end. It
