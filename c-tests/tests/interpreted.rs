@@ -354,25 +354,68 @@ ctypes.CDLL(sys.argv[1]).run(ctypes.CFUNCTYPE(None)(called))
     }
 }
 
-/// Native frames named so are between a function of Python and the one that is called back, and
-/// nowhere else.
-fn expect_order(stack: &Stack) {
+/// Which functions of Python called qsort in this stack, root first: none other than `by_qsort`.
+fn callers_of_qsort(stack: &Stack) -> Vec<&str> {
     let mut callers = vec![];
     let mut last = "";
     for frame in stack.frames.iter() {
         if frame.is_python() {
             last = &frame.name;
         } else if frame.name.starts_with("qsort") {
-            callers.push(last.to_owned());
+            callers.push(last);
         }
     }
-    let sorts = stack.python().filter(|frame| frame.name == "by_qsort").count();
     callers.dedup();
-    assert!(callers.iter().all(|name| name == "by_qsort"), "{}", stack.text());
+    assert!(callers.iter().all(|name| *name == "by_qsort"), "{}", stack.text());
+    callers
+}
+
+/// Native frames named so are between a function of Python and the one that is called back, and
+/// nowhere else.
+fn expect_order(stack: &Stack) {
+    let callers = callers_of_qsort(stack);
+    let sorts = stack.python().filter(|frame| frame.name == "by_qsort").count();
     let called = stack.python().filter(|frame| frame.name.ends_with("compare")).count();
     assert_eq!(sorts, called, "{}", stack.text());
     if sorts > 0 {
         assert!(!callers.is_empty(), "{}", stack.text());
+    }
+}
+
+/// Regression: from 3.12 on the function that C code calls has no frame any more when its variables
+/// are freed. In 98 % of the samples of this program `compare` stood as called by `__del__`, and
+/// qsort as called by `compare`.
+#[test]
+fn what_runs_while_a_function_is_left_stands_below_its_caller() {
+    const PROGRAM: &str = "
+import ctypes
+library = ctypes.CDLL(None)
+KIND = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+@KIND
+def compare(a, b):
+    for i in range(2000): pass
+    return 0
+def by_qsort(): library.qsort((ctypes.c_int * 4)(), 4, 4, compare)
+class Variable:
+    def __del__(self): by_qsort()
+def called(x):
+    variable = Variable()
+def main():
+    while True: list(map(called, range(3)))
+print('ready', flush=True)
+main()
+";
+    for (minor, python) in pythons(READ) {
+        let mut command = Command::new(python);
+        command.args(["-S", "-c", PROGRAM]);
+        let host = start_command(command);
+        let stacks = record_running(&host, LEAST, |stack| stack.frames.len() > 1);
+        let compares = |stack: &&Stack| stack.python().any(|frame| frame.name == "compare");
+        assert!(stacks.iter().all(|stack| !callers_of_qsort(stack).is_empty() || !compares(&stack)));
+        let with = stacks.iter().filter(compares).count();
+        let what = format!("3.{minor}: {with} of {}", stacks.len());
+        println!("{what}");
+        assert!(10 * with > 9 * stacks.len(), "{what}");
     }
 }
 

@@ -39,6 +39,8 @@ const FILE_BYTES: usize = 256;
 const GROUP: usize = 16;
 /// From this owner on a frame stands for a native call of the evaluator, not for a function.
 const SHIM: u8 = 3;
+/// From this minor version on the outermost frame of a thread is a shim that its state has.
+const WITH_BASE: u8 = 15;
 /// Where a type has its flags (`tp_flags`), behind its own type, and what they say of strings.
 const TYPE_FLAGS: u64 = 160;
 const TEXT_SUBCLASS: u64 = 1 << 28;
@@ -155,7 +157,11 @@ impl Walk<'_, '_, '_> {
                 Entry::Shim(at) => (self.byte(frame, at)? < SHIM).then_some(false),
             };
             match is_entry {
-                None => self.chain.mark_entry(),
+                None => {
+                    if !self.end_segment(frame)? {
+                        return Ok(End::Full);
+                    }
+                }
                 Some(is_entry) => {
                     // The low bits may be tags.
                     let code = self.word(frame, row.frame_code)? & !7;
@@ -168,6 +174,21 @@ impl Walk<'_, '_, '_> {
             frame = self.word(frame, row.frame_previous)?;
         }
         Ok(End::Full)
+    }
+
+    /// At a shim: the frames before it were run by its call of the evaluator. A call has none any
+    /// more while it clears its outermost frame, which runs other functions. `false`: there is no
+    /// room.
+    fn end_segment(&mut self, shim: u64) -> Result<bool, End> {
+        let row = self.layout.row;
+        let is_empty = self.chain.frames().last().is_none_or(|outer| outer.is_entry);
+        if !is_empty {
+            self.chain.mark_entry();
+            return Ok(true);
+        }
+        // That one is of the thread's state, and of no call.
+        let is_base = row.minor >= WITH_BASE && self.word(shim, row.frame_previous)? == 0;
+        Ok(is_base || self.chain.push(Frame { is_entry: true, ..Frame::default() }))
     }
 
     /// Bytes from the start of a frame's code to its instruction; less than 0: nothing has run.
@@ -192,7 +213,7 @@ impl Walk<'_, '_, '_> {
     fn prefetch(&mut self, group: Range<usize>) {
         let row = self.layout.row;
         let frames = self.chain.frames().get(group.start..).unwrap_or_default();
-        let new = |code: &u64| self.chain.met(*code).is_none();
+        let new = |code: &u64| *code != 0 && self.chain.met(*code).is_none();
         let codes = frames.iter().take(GROUP).map(|frame| frame.key).filter(new);
         self.memory.prefetch(codes, row.code_bytes());
         if row.code_version != 0 {
@@ -211,7 +232,8 @@ impl Walk<'_, '_, '_> {
 
     /// Puts the function of the frame with this number, if there is one, in the place of its code.
     fn name(&mut self, at: usize) -> Result<(), End> {
-        let Some(frame) = self.chain.frames().get(at).copied() else { return Ok(()) };
+        let frame = self.chain.get(at).filter(|frame| frame.key != 0);
+        let Some(frame) = frame else { return Ok(()) };
         let code = frame.key;
         let function = match self.chain.met(code) {
             Some(function) => function,

@@ -41,6 +41,14 @@ fn an_evaluator_that_frees_its_frames_variables_is_left_out() {
     assert_eq!(merged, ("400 300 g f 2000 500".to_owned(), false));
 }
 
+/// A segment may have no function: then its call has none.
+#[test]
+fn an_outer_evaluator_may_have_no_frame_any_more() {
+    let native = [500, 150, 2000, 300, 150, 300, 150, 400];
+    let merged = merged(&native, &[true, true, true], true, false);
+    assert_eq!(merged, ("400 h g 2000 f 500".to_owned(), false));
+}
+
 #[test]
 fn where_calls_and_segments_do_not_match_no_frame_is_lost_and_the_stack_is_marked() {
     let native = [500, 150, 2000, 150, 300, 150, 400];

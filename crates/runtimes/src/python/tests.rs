@@ -68,6 +68,42 @@ fn a_frame_that_is_not_linked_to_its_callers_yet_is_no_outermost_one() {
     assert_eq!(followed(0), (Ok(End::Root), 0));
 }
 
+/// Whether each frame has a function and is an entry, leaf first. `frames`: a thread's in that
+/// version, `*` is a shim.
+fn segments(minor: u8, frames: &str) -> Vec<(bool, bool)> {
+    let row = Row { minor, ..ROW };
+    let Entry::Shim(at) = row.frame_entry else { panic!("3.12 has shims") };
+    let owner = u64::from(SHIM) << (8 * (at % 8));
+    let mut kept = vec![];
+    let mut previous = 0;
+    for letter in frames.chars().rev() {
+        let special = if letter == '*' { (at / 8 * 8, owner) } else { (row.frame_code, 4096) };
+        let made = structure(&[special, (row.frame_previous, previous)]);
+        previous = address(&made);
+        kept.push(made);
+    }
+    with_walk(row, 0, |walk| {
+        assert_eq!(walk.follow_frames(previous), Ok(End::Root));
+        walk.chain.frames().iter().map(|frame| (frame.key != 0, frame.is_entry)).collect()
+    })
+}
+
+/// Regression: while the outermost function of a native call was being left, what it called, as
+/// `__del__`, stood as called by what it calls itself: in 98 % of the samples of a program.
+#[test]
+fn a_native_call_whose_functions_have_been_left_has_a_segment_of_its_own() {
+    let (function, last, empty) = ((true, false), (true, true), (false, true));
+    for minor in [12, 14] {
+        assert_eq!(segments(minor, "f*"), [last]);
+        assert_eq!(segments(minor, "f**gh*"), [last, empty, function, last]);
+        assert_eq!(segments(minor, "*f**"), [empty, last, empty]);
+    }
+    // The base of all.
+    assert_eq!(segments(15, "f**"), [last]);
+    assert_eq!(segments(15, "f****"), [last, empty, empty]);
+    assert_eq!(segments(15, "*"), []);
+}
+
 /// Regression: 3 % of the stacks of a program whose C code calls back had no function of Python.
 #[test]
 fn while_the_evaluator_is_entered_the_frames_of_its_callers_are_read() {
