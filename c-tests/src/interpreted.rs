@@ -144,6 +144,22 @@ pub fn expect_300_functions(mut host: Host, least: usize, what: &Path) {
     assert!(whole * 10 > stacks.len() * 9, "{whole} of {}: {}", stacks.len(), what.display());
 }
 
+/// The function `computes` calls nothing, so `native` is nowhere behind it, unless a mark says that
+/// the places of native frames are not known. Nine of ten stacks have it.
+pub fn expect_nothing_called_by(computes: &str, native: &str, stacks: &[Stack], what: &Path) {
+    let position = |stack: &Stack, name: &str| stack.frames.iter().rposition(|frame| frame.name == name);
+    let is_marked = |stack: &Stack| position(stack, "[native frames between these unknown]").is_some();
+    let computing: Vec<&Stack> = stacks.iter().filter(|stack| position(stack, computes).is_some()).collect();
+    let is_wrong = |stack: &&&Stack| position(stack, native) > position(stack, computes) && !is_marked(stack);
+    let wrong = computing.iter().filter(is_wrong).count();
+    let marked = computing.iter().filter(|stack| is_marked(stack)).count();
+    let example = computing.iter().find(is_wrong).map(|stack| stack.text());
+    let what = format!("{}: {} of {}, {marked} marked", what.display(), computing.len(), stacks.len());
+    println!("{what}");
+    assert!(wrong == 0, "{what}, {wrong} wrong: {example:?}");
+    assert!(10 * computing.len() > 9 * stacks.len(), "{what}");
+}
+
 fn frame(frame: &Value) -> Frame {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     // Not the functions inlined into it.

@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use swipr_c_tests::directory::Directory;
-use swipr_c_tests::interpreted::{Frame, Stack, at_points, interpreters, record_running, start};
+use swipr_c_tests::interpreted::{
+    Frame, Stack, at_points, expect_nothing_called_by, interpreters, record_running, start, start_command,
+};
 use swipr_c_tests::program::compile;
 
 /// Stacks of each program, at least.
@@ -179,6 +181,27 @@ fn no_stack_of_subs_that_are_made_and_dropped_all_the_time_is_impossible() {
 #[test]
 fn no_stack_through_required_files_is_impossible() {
     expect_known_stacks("require");
+}
+
+/// Regression: after an error the run loops that C code has called have no contexts any more, and
+/// destructors run. `computes` stood as called by DESTROY's caller, and `die` as called by it.
+#[test]
+fn what_runs_while_an_error_leaves_subs_is_in_its_place_or_marked() {
+    const PROGRAM: &str = "
+use List::Util 'first';
+sub computes { my $t = 0; $t += $_ for 1 .. 2000; return $t }
+sub Variable::DESTROY { main::computes() }
+sub called { die qq(wrong\n) }
+$| = 1; print qq(ready\n);
+while (1) { eval { my $variable = bless [], 'Variable'; my $found = first { called() } 1; 1 } }
+";
+    for perl in interpreters("perl", "PERLS") {
+        let mut command = Command::new(&perl);
+        command.args(["-e", PROGRAM]);
+        let host = start_command(command);
+        let stacks = record_running(&host, LEAST, |stack| stack.frames.len() > 1);
+        expect_nothing_called_by("main::computes", "Perl_die_unwind", &stacks, &perl);
+    }
 }
 
 #[test]

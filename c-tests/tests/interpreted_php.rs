@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 use swipr_c_tests::interpreted::{
-    Frame, Stack, at_points, expect_300_functions, interpreters, record_running, start, start_with,
+    Frame, Stack, at_points, expect_300_functions, expect_nothing_called_by, interpreters, record_running,
+    start, start_command, start_with,
 };
 
 /// Stacks of each program, at least.
@@ -146,6 +147,28 @@ fn no_stack_through_included_files_is_impossible() {
 #[test]
 fn no_stack_of_closures_that_are_made_and_dropped_all_the_time_is_impossible() {
     expect_known_stacks("churn");
+}
+
+/// Regression: a function that C code called has no frame any more when its variables are freed. In
+/// 99 % of the samples of this program `compare` stood as called by the destructor, and usort's own
+/// functions as called by `compare`.
+#[test]
+fn what_runs_while_a_callback_is_left_is_in_its_place_or_marked() {
+    const PROGRAM: &str = "
+function compare($a, $b) { for ($i = 0; $i < 3000; $i++); return 0; }
+class Variable { function __destruct() { $all = [4, 3, 2, 1]; usort($all, 'compare'); } }
+function called($x) { $variable = new Variable; }
+function main() { while (true) array_map('called', [1, 2, 3]); }
+echo \"ready\n\";
+main();
+";
+    for interpreter in interpreters("php", "PHPS") {
+        let mut command = Command::new(&interpreter);
+        command.args(["-n", "-r", PROGRAM]);
+        let host = start_command(command);
+        let stacks = record_running(&host, LEAST, |stack| stack.frames.len() > 1);
+        expect_nothing_called_by("compare", "zend_call_function", &stacks, &interpreter);
+    }
 }
 
 /// Regression: 8.3 and later had no functions of PHP in whole stacks of compiled code.

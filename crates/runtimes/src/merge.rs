@@ -26,6 +26,9 @@ pub struct RuntimeCode {
     pub root: Range<u64>,
     /// A function of the object that says more than that there is machinery: it is never left out.
     pub shown: Range<u64>,
+    /// Functions that free values, and run functions of the program for that. A call of the
+    /// evaluator may have no frame any more while it calls them.
+    pub freeing: [Range<u64>; 3],
 }
 
 impl RuntimeCode {
@@ -116,10 +119,11 @@ fn merge_whole(parts: Parts<'_>, code: &RuntimeCode) -> Merged {
     let is_whole = parts.is_complete && !parts.is_cut;
     let mut segments = called_segments(parts, is_whole, code);
     let may_wait = code.language != RuntimeLanguage::Python;
+    let has_empty = calls.len() == segments.len() + 1 && !parts.is_cut;
+    let is_unknown = has_empty && frees_between(parts.native, &calls, code);
     // The innermost evaluator was just entered, or is leaving: its frame is not there yet, or not
     // any more, while the frame's variables are freed.
-    let is_empty = calls.len() == segments.len() + 1 && !parts.is_cut;
-    let dropped = is_empty.then(|| calls.remove(0));
+    let dropped = (has_empty && !is_unknown).then(|| calls.remove(0));
     let is_single = segments.first().is_some_and(|innermost| innermost.len() == 1);
     if may_wait && is_single && is_whole && segments.len() == calls.len() + 1 {
         segments.remove(0);
@@ -128,7 +132,7 @@ fn merge_whole(parts: Parts<'_>, code: &RuntimeCode) -> Merged {
     let mut hidden = all;
     // A fiber of Ruby's that has run only functions of C so far.
     let is_of_c = code.language == RuntimeLanguage::Ruby && calls.is_empty();
-    let is_uncertain = calls.len() != segments.len() && is_whole && !is_of_c;
+    let is_uncertain = is_unknown || calls.len() != segments.len() && is_whole && !is_of_c;
     if is_uncertain {
         calls.truncate(1);
         segments = std::iter::once(0..parts.entries.len()).collect();
@@ -154,6 +158,14 @@ fn merge_whole(parts: Parts<'_>, code: &RuntimeCode) -> Merged {
     // The native walk did not get so far.
     places.extend(left.flatten().map(Place::Interpreted));
     Merged { places, is_uncertain }
+}
+
+/// Whether values are freed between two calls of the evaluator: it may be the outer one that has no
+/// frame.
+fn frees_between(native: &[u64], calls: &[usize], code: &RuntimeCode) -> bool {
+    let between = calls.first().zip(calls.last()).and_then(|(first, last)| native.get(*first..*last));
+    let frees = |at: &u64| code.freeing.iter().any(|part| part.contains(at));
+    between.is_some_and(|between| between.iter().any(frees))
 }
 
 /// The segments that have a call each, but for moments.

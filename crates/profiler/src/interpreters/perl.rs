@@ -14,6 +14,9 @@ pub const RUN_LOOP: &str = "Perl_runops_standard";
 const THREAD_KEY: &str = "PL_thr_key";
 /// An interpreter, once there is one.
 const CURRENT: &str = "PL_curinterp";
+/// Contexts are gone while what they have left is freed: after an error, and before 5.24 after
+/// each sub.
+const FREEING: [&str; 3] = ["Perl_leave_scope", "Perl_dounwind", "Perl_my_exit"];
 /// More ops than any version has.
 const MAX_OPS: u64 = 1024;
 
@@ -65,6 +68,7 @@ pub fn find(exported: &Exported, evaluator: Range<u64>, object: Range<u64>) -> R
         language: RuntimeLanguage::Perl,
         root: exported.find("perl_run").unwrap_or_default(),
         shown: exported.find("Perl_pp_sort").unwrap_or_default(),
+        freeing: FREEING.map(|name| exported.find(name).unwrap_or_default()),
         ..RuntimeCode::default()
     };
     Ok(FoundRuntime { runtime: Runtime::Perl(layout), code, name })

@@ -15,6 +15,9 @@ use swipr_runtimes::runtime::Runtime;
 
 /// What the object exports if it has a PHP: the function that runs its frames.
 pub const RUN_LOOP: &str = "execute_ex";
+/// What frees objects, those that only lead to each other, and resources: a function that C code
+/// called has no frame any more when its variables are freed.
+const FREEING: [&str; 3] = ["zend_objects_store_del", "zend_gc_collect_cycles", "zend_hash_index_del"];
 /// Keys of pthread_getspecific(3) whose values the control block itself has.
 const KEYS: u32 = 32;
 /// Numbers of the module interface are days.
@@ -38,7 +41,9 @@ pub fn find(
     let globals = globals.ok_or_else(|| NotRead::hidden(&name))?;
     let cold_part = cold_part::of(exported, object, &evaluator);
     let language = RuntimeLanguage::Php;
-    let code = RuntimeCode { evaluator, cold_part, object: text, language, ..RuntimeCode::default() };
+    let freeing = FREEING.map(|name| exported.find(name).unwrap_or_default());
+    let code =
+        RuntimeCode { evaluator, cold_part, object: text, language, freeing, ..RuntimeCode::default() };
     let pass_function = exported.find("zend_pass_function").map_or(0, |at| at.start);
     let runtime = Runtime::Php(PhpLayout { row, globals, pass_function });
     Ok(FoundRuntime { runtime, code, name })

@@ -49,6 +49,23 @@ fn an_outer_evaluator_may_have_no_frame_any_more() {
     assert_eq!(merged, ("400 h g 2000 f 500".to_owned(), false));
 }
 
+/// Regression: a destructor that PHP runs while a callback is left stood as called by what it calls
+/// itself.
+#[test]
+fn which_of_two_evaluators_has_no_frame_is_not_known_where_values_are_freed_between_them() {
+    let freeing = [600..610, 0..0, 0..0];
+    let code = RuntimeCode { evaluator: 100..200, object: 0..1000, freeing, ..RuntimeCode::default() };
+    let merged = |native| {
+        let entries = &[true, true];
+        merged_by(&code, Parts { native, is_complete: true, entries, is_cut: false, gap: None })
+    };
+    assert_eq!(merged(&[500, 150, 2000, 605, 150, 150, 400]), ("400 2000 g f 500".to_owned(), true));
+    // Its own variables, and those of the outermost.
+    let known = ("400 g 2000 f 300 605".to_owned(), false);
+    assert_eq!(merged(&[605, 150, 300, 150, 2000, 150, 400]), known);
+    assert!(!merged(&[605, 150, 150, 2000, 150, 605, 400]).1);
+}
+
 #[test]
 fn where_calls_and_segments_do_not_match_no_frame_is_lost_and_the_stack_is_marked() {
     let native = [500, 150, 2000, 150, 300, 150, 400];
@@ -80,7 +97,8 @@ fn a_frame_of_perl_may_wait_for_its_call_and_the_outermost_may_have_none() {
     let cold_part = 0..0;
     let language = RuntimeLanguage::Perl;
     let inner = Default::default();
-    let perl = RuntimeCode { evaluator, cold_part, inner, object, language, root, shown };
+    let freeing = Default::default();
+    let perl = RuntimeCode { evaluator, cold_part, inner, object, language, root, shown, freeing };
     let parts = |native, entries| Parts { native, is_complete: true, entries, is_cut: false, gap: None };
     // A sort (300) compares.
     let comparing = parts(&[150, 300, 150, 400], &[true, false, true]);
