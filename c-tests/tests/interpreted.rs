@@ -132,6 +132,42 @@ fn no_stack_of_generators_is_impossible() {
     expect_known_stacks("generators");
 }
 
+/// Regression: before 3.12 a function that was compiled again was taken for the one that had been
+/// dropped, if it had its name, file, first line and addresses, and had that one's lines.
+#[test]
+fn a_function_that_is_compiled_again_has_its_own_lines() {
+    const PROGRAM: &str = "
+def run(pad):
+    source = 'def hot():\\n' + '\\n' * pad + ' for i in range(9999):\\n  x = 1\\n  x = 2\\n'
+    own = {}
+    exec(compile(source, '<made>', 'exec'), own)
+    own['hot']()
+def at_0(): run(0)
+def at_100(): run(100)
+def at_200(): run(200)
+print('ready', flush=True)
+while True: at_0(); at_100(); at_200()
+";
+    for (minor, python) in pythons(READ) {
+        let mut command = Command::new(python);
+        command.args(["-S", "-c", PROGRAM]);
+        let host = start_command(command);
+        let stacks = record_running(&host, LEAST, |stack| stack.frames.len() > 1);
+        let lines = |stack: &Stack| {
+            let pad = stack.python().find_map(|frame| frame.name.strip_prefix("at_")?.parse::<u64>().ok());
+            let hot = stack.python().find(|frame| frame.name == "hot")?;
+            // Its first line is that of all.
+            Some((pad?, hot.line)).filter(|(_, line)| *line > 1)
+        };
+        let lines: Vec<(u64, u64)> = stacks.iter().filter_map(lines).collect();
+        let is_wrong = |(pad, line): &&(u64, u64)| !(pad + 2..=pad + 4).contains(line);
+        let wrong = lines.iter().filter(is_wrong).count();
+        let what = format!("3.{minor}: {wrong} wrong of {} lines of {} stacks", lines.len(), stacks.len());
+        println!("{what}");
+        assert!(wrong == 0 && 10 * lines.len() > 8 * stacks.len(), "{what}");
+    }
+}
+
 /// The variable is a list: languages that are not in it have the interpreter's functions.
 #[test]
 fn only_languages_that_are_wanted_have_functions() {

@@ -35,6 +35,10 @@ const FOR_NAMES: usize = 64;
 /// Bytes of a name and of a path that are read at once: the head and most of them.
 const NAME_BYTES: usize = 112;
 const FILE_BYTES: usize = 256;
+/// The same of a line table, and how many tell it from others: 99 of 100 functions of the standard
+/// library have no more.
+const TABLE_BYTES: usize = 256;
+const MAX_TOLD: usize = 1024;
 /// Frames whose functions are read at once.
 const GROUP: usize = 16;
 /// From this owner on a frame stands for a native call of the evaluator, not for a function.
@@ -219,7 +223,9 @@ impl Walk<'_, '_, '_> {
         if row.code_version != 0 {
             return;
         }
-        for (part, bytes) in [(row.code_name, NAME_BYTES), (row.code_file, FILE_BYTES)] {
+        for (part, bytes) in
+            [(row.code_name, NAME_BYTES), (row.code_file, FILE_BYTES), (row.code_lines, TABLE_BYTES)]
+        {
             let mut texts = [0; GROUP];
             for (at, text) in group.clone().zip(&mut texts) {
                 let code = self.chain.frames().get(at).map(|frame| frame.key);
@@ -262,7 +268,10 @@ impl Walk<'_, '_, '_> {
                     self.file = (file, self.hash_of_text(file, MAX_FILE)?);
                 }
                 let texts = [self.hash_of_text(name, MAX_NAME)?, self.file.1];
-                hash([code, name, file, table, u64::from(first_line), size, texts[0], texts[1]])
+                // The next code object of that name may get the places of the last one.
+                let lines = self.hash_of_table(table)?;
+                let numbers = hash([u64::from(first_line), size, lines]);
+                hash([code, name, file, table, numbers, texts[0], texts[1]])
             }
             at => hash([code, file, table, u64::from(first_line), self.word(code, at)? as u32 as u64]),
         };
@@ -302,6 +311,15 @@ impl Walk<'_, '_, '_> {
         let free = self.chain.free().get_mut(..text.bytes).ok_or(End::Full)?;
         self.memory.copy(text.at, free).ok_or(End::Unreadable)?;
         Ok(hash_of(free))
+    }
+
+    fn hash_of_table(&mut self, table: u64) -> Result<u64, End> {
+        let row = self.layout.row;
+        let length = self.word(table, row.bytes_length)?;
+        let told = usize::try_from(length).unwrap_or(MAX_TOLD).min(MAX_TOLD);
+        let free = self.chain.free().get_mut(..told).ok_or(End::Full)?;
+        self.memory.copy(table.wrapping_add(row.bytes_data), free).ok_or(End::Unreadable)?;
+        Ok(hash([length, hash_of(free)]))
     }
 
     fn expect_type(&mut self, object: u64, expected: u64) -> Result<(), End> {
