@@ -22,8 +22,9 @@ const CONSTRUCTOR: &str = "__init__";
 /// The address of a remark.
 const NO_CODE: u64 = 0;
 
-/// How the file is named that switches between greenlets (`greenlet`, gevent, eventlet).
-const GREENLETS: &str = "_greenlet.";
+/// How the file is named that switches between greenlets (`greenlet`, gevent, eventlet): from 1.0
+/// on, and before.
+const GREENLETS: [&str; 2] = ["_greenlet.", "greenlet."];
 
 /// `native` are the frames of `raw` with their names, leaf first.
 pub fn insert(raw: &RawStack, is_complete: bool, native: &mut Vec<Frame>, sources: &mut SourceLines) {
@@ -105,7 +106,7 @@ fn language_of(language: RuntimeLanguage) -> Language {
 fn frames_of_greenlet(native: &[Frame], runs: impl Fn(usize) -> bool) -> usize {
     let is_switch = |frame: &Frame| {
         let file = frame.module.as_ref().and_then(|module| module.path.rsplit('/').next());
-        file.is_some_and(|file| file.starts_with(GREENLETS))
+        file.is_some_and(|file| GREENLETS.iter().any(|start| file.starts_with(start)))
     };
     let after_a_call = (0..native.len()).skip_while(|&at| !runs(at));
     after_a_call.into_iter().find(|&at| native.get(at).is_some_and(is_switch)).unwrap_or(native.len())
@@ -193,15 +194,19 @@ mod tests {
             module: Some(Arc::new(module(file))),
             functions: Arc::default(),
         };
-        let [python, greenlet] = ["python3.11", "_greenlet.cpython-311-x86_64-linux-gnu.so"];
         let frames = |files: &[&str]| files.iter().map(|file| frame(file)).collect::<Vec<_>>();
-        // Leaf first; the evaluator is called at these numbers.
-        let in_one = frames(&[python, python, greenlet, greenlet, python]);
-        assert_eq!(frames_of_greenlet(&in_one, |at| [0, 4].contains(&at)), 2);
-        let switching = frames(&[greenlet, python, greenlet, python]);
-        assert_eq!(frames_of_greenlet(&switching, |at| [1, 3].contains(&at)), 2);
-        let in_none = frames(&[greenlet, python, python]);
-        assert_eq!(frames_of_greenlet(&in_none, |at| at == 1), 3);
+        let python = "python3.8";
+        let of_versions =
+            ["_greenlet.cpython-311-x86_64-linux-gnu.so", "greenlet.cpython-38-x86_64-linux-gnu.so"];
+        for greenlet in of_versions {
+            // Leaf first; the evaluator is called at these numbers.
+            let in_one = frames(&[python, python, greenlet, greenlet, python]);
+            assert_eq!(frames_of_greenlet(&in_one, |at| [0, 4].contains(&at)), 2);
+            let switching = frames(&[greenlet, python, greenlet, python]);
+            assert_eq!(frames_of_greenlet(&switching, |at| [1, 3].contains(&at)), 2);
+            let in_none = frames(&[greenlet, python, python]);
+            assert_eq!(frames_of_greenlet(&in_none, |at| at == 1), 3);
+        }
     }
 
     /// Regression: with `--yjit` a thread that waited below compiled code had its outermost
