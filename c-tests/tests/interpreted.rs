@@ -406,6 +406,51 @@ fn callers_of_qsort(stack: &Stack) -> Vec<&str> {
     callers
 }
 
+/// Regression: such a program has its own copies of the interpreter's variables, which were read in
+/// the library: no function was shown, and it was said that Python is read.
+#[test]
+fn a_program_that_uses_variables_of_libpython_has_functions() {
+    const EMBEDS: &str = "
+void Py_Initialize(void);
+int PyRun_SimpleStringFlags(const char *text, void *flags);
+extern char PyBytes_Type[], PyCode_Type[];
+int main(int count, char **arguments) {
+    char *volatile used[] = {PyBytes_Type, PyCode_Type};
+    Py_Initialize();
+    return PyRun_SimpleStringFlags(arguments[count - 1], 0) + !used[0];
+}
+";
+    const PROGRAM: &str = "
+def computes():
+    while True: pass
+print('ready', flush=True)
+computes()
+";
+    let directory = Directory::new();
+    let (source, built) = (directory.path().join("embeds.c"), directory.path().join("embeds"));
+    std::fs::write(&source, EMBEDS).expect("a file");
+    for (minor, python) in pythons(READ) {
+        let libraries = python.ancestors().nth(2).expect("a prefix").join("lib");
+        let name = format!("python3.{minor}{}", if minor < 8 { "m" } else { "" });
+        if !libraries.join(format!("lib{name}.so")).exists() {
+            println!("not run: {} has no shared library", python.display());
+            continue;
+        }
+        let libraries = libraries.display();
+        let flags = ["-fno-pic".into(), "-no-pie".into(), format!("-Wl,-rpath,{libraries}")];
+        compile(&source, &built, &flags, &[format!("-L{libraries}"), format!("-l{name}")]);
+        let mut command = Command::new(&built);
+        command.arg(PROGRAM);
+        let host = start_command(command);
+        let stacks = record_running(&host, LEAST / 3, |stack| stack.frames.len() > 1);
+        let has = |stack: &&Stack| stack.python().any(|frame| frame.name == "computes");
+        let with = stacks.iter().filter(has).count();
+        let what = format!("3.{minor}: {with} of {}", stacks.len());
+        println!("{what}");
+        assert!(10 * with > 9 * stacks.len(), "{what}");
+    }
+}
+
 /// Native frames named so are between a function of Python and the one that is called back, and
 /// nowhere else.
 fn expect_order(stack: &Stack) {

@@ -30,6 +30,7 @@ pub use functions::{Interpreted, InterpretedFrame};
 pub use publication::reset_after_fork;
 use reading::Reading;
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -108,10 +109,15 @@ impl Interpreters {
         }
         let (mut without, mut waits) = (Vec::new(), false);
         let (mut found, mut text) = (None, state.text.take().filter(|_| state.reading.is_none()));
+        // The loader does not name the executable.
+        let program = objects.iter().find(|(object, _)| object.name.is_empty());
+        let program = program.and_then(|(object, _)| Exported::of(object, self.memory_file)).map(Rc::new);
         for (object, code) in objects {
             let key = key_of(object, &code);
             let exported =
                 if state.without.contains(&key) { None } else { Exported::of(object, self.memory_file) };
+            let program = program.clone().filter(|_| !object.name.is_empty());
+            let exported = exported.map(|exported| exported.within(program));
             match exported.and_then(|exported| self.identify(&exported, object, code)) {
                 None => without.push(key),
                 Some(Err(NotRead::NotYet)) => waits = true,

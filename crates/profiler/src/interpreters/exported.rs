@@ -3,6 +3,7 @@
 //! is.
 
 use std::ops::Range;
+use std::rc::Rc;
 use swipr_os::objects::Object;
 use swipr_unwind::memory::guarded_copy_or_file;
 
@@ -38,6 +39,8 @@ pub struct Exported {
     head: Option<Head>,
     /// The table's Bloom filter, by which most names are not there; empty if it is large.
     bloom: Vec<u8>,
+    /// The executable's, if that is another object.
+    program: Option<Rc<Exported>>,
     memory_file: i32,
 }
 
@@ -46,7 +49,9 @@ impl Exported {
     pub fn of(object: &Object, memory_file: i32) -> Option<Exported> {
         let dynamic = object.segments.iter().find(|segment| segment.kind == libc::PT_DYNAMIC)?;
         let (bias, bloom) = (object.bias, Vec::new());
-        let mut found = Exported { bias, strings: 0, symbols: 0, hashes: 0, head: None, bloom, memory_file };
+        let (strings, symbols, hashes) = (0, 0, 0);
+        let (head, program) = (None, None);
+        let mut found = Exported { bias, strings, symbols, hashes, head, bloom, program, memory_file };
         let mut is_older = true;
         let mut entries = vec![0; dynamic.bytes.min(MAX_DYNAMIC) as usize];
         let read = guarded_copy_or_file(dynamic.address, &mut entries, memory_file);
@@ -74,6 +79,11 @@ impl Exported {
         (found.strings != 0 && found.symbols != 0 && found.hashes != 0).then_some(found)
     }
 
+    /// The same in a program of which these are the tables.
+    pub fn within(self, program: Option<Rc<Exported>>) -> Exported {
+        Exported { program, ..self }
+    }
+
     /// As it was given.
     pub fn memory_file(&self) -> i32 {
         self.memory_file
@@ -90,8 +100,16 @@ impl Exported {
         (guarded_copy_or_file(address, bytes, self.memory_file) == bytes.len()).then_some(())
     }
 
-    /// Where the function or variable of this name is.
+    /// Where the function or variable of this name is. A program that uses a variable directly has
+    /// its own copy, of the same size, and the object uses that one, too (`R_X86_64_COPY`).
     pub fn find(&self, name: &str) -> Option<Range<u64>> {
+        let own = self.find_own(name)?;
+        let bytes = own.end - own.start;
+        let copy = self.program.as_ref().and_then(|program| program.find_own(name));
+        Some(copy.filter(|copy| bytes > 0 && copy.end - copy.start == bytes).unwrap_or(own))
+    }
+
+    fn find_own(&self, name: &str) -> Option<Range<u64>> {
         match self.head {
             None => self.find_by_older_table(name),
             Some(head) => self.find_by_table(head, name),
