@@ -390,6 +390,50 @@ ctypes.CDLL(sys.argv[1]).run(ctypes.CFUNCTYPE(None)(called))
     }
 }
 
+/// Regression: `inner` was in none of the samples, and `outer` had its time: only the thread's
+/// first state was read. Before 3.11 nothing says which one is the inner one.
+#[test]
+fn what_runs_with_a_second_state_of_a_thread_is_not_blamed_on_the_first() {
+    const LIBRARY: &str = "
+void *PyInterpreterState_Get(void), *PyThreadState_New(void *), *PyThreadState_Swap(void *);
+void *PyObject_CallObject(void *function, void *arguments);
+void PyThreadState_Clear(void *), PyThreadState_Delete(void *);
+void *call(void *function) {
+    void *inner = PyThreadState_New(PyInterpreterState_Get()), *outer = PyThreadState_Swap(inner);
+    void *result = PyObject_CallObject(function, 0);
+    PyThreadState_Clear(inner); PyThreadState_Swap(outer); PyThreadState_Delete(inner);
+    return result;
+}
+";
+    const PROGRAM: &str = "
+import ctypes, sys
+call = ctypes.PyDLL(sys.argv[1]).call
+call.argtypes, call.restype = [ctypes.py_object], ctypes.py_object
+def inner():
+    for i in range(20000): pass
+def outer():
+    while True: call(inner)
+print('ready', flush=True)
+outer()
+";
+    let directory = Directory::new();
+    let (source, built) = (directory.path().join("state.c"), directory.path().join("state.so"));
+    std::fs::write(&source, LIBRARY).expect("a file");
+    compile(&source, &built, &["-shared", "-fPIC"].map(str::to_string), &[]);
+    for (minor, python) in pythons(9..=13) {
+        let mut command = Command::new(python);
+        command.args(["-S", "-c", PROGRAM]).arg(&built);
+        let host = start_command(command);
+        let stacks = record_running(&host, LEAST, |stack| stack.frames.len() > 1);
+        let has = |stack: &&Stack, name: &str| stack.python().any(|frame| frame.name == name);
+        let blamed = stacks.iter().filter(|stack| has(stack, "outer") && !has(stack, "inner")).count();
+        let both = stacks.iter().filter(|stack| has(stack, "outer") && has(stack, "inner")).count();
+        let what = format!("3.{minor}: {both} right, {blamed} wrong of {}", stacks.len());
+        println!("{what}");
+        assert!(10 * blamed < stacks.len() && (minor < 11 || 10 * both > 9 * stacks.len()), "{what}");
+    }
+}
+
 /// Which functions of Python called qsort in this stack, root first: none other than `by_qsort`.
 fn callers_of_qsort(stack: &Stack) -> Vec<&str> {
     let mut callers = vec![];

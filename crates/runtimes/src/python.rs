@@ -19,8 +19,9 @@ use crate::room::{Chain, End, Frame};
 use core::ops::Range;
 
 use layout::{Entry, Instruction};
-pub use layout::{Layout, Row, ThreadKey};
+pub use layout::{Layout, NativeCalls, Row, ThreadKey};
 pub use rows::ROWS;
+use several::{MORE_STATES, STATES};
 #[cfg(feature = "names")]
 pub use thread_name::thread_name;
 
@@ -50,18 +51,18 @@ const TYPE_FLAGS: u64 = 160;
 const TEXT_SUBCLASS: u64 = 1 << 28;
 
 /// Reads the frames of the thread whose state is at `state`; 0: it is not known. The thread stands
-/// still, its stack pointer is `sp`.
+/// still.
 pub fn walk(
     layout: &Layout,
     state: u64,
-    (thread, sp): (ThreadKey, u64),
+    (thread, native): (ThreadKey, NativeCalls),
     memory: &mut BlockMemory<'_>,
     known: KnownKeys<'_>,
     chain: &mut Chain,
 ) {
     chain.begin();
     let mut walk = Walk { layout, memory, known, chain, file: (0, 0) };
-    let end = walk.run_thread(state, thread, sp);
+    let end = walk.run_thread(state, thread, native);
     chain.finish(end.unwrap_or_else(|end| end));
 }
 
@@ -83,25 +84,53 @@ impl Walk<'_, '_, '_> {
         structure.checked_add(at).and_then(|at| self.memory.byte(at)).ok_or(End::Unreadable)
     }
 
-    fn run_thread(&mut self, state: u64, thread: ThreadKey, sp: u64) -> Result<End, End> {
-        if self.is_only_state(state, thread) {
-            let end = self.run([state].into_iter());
-            // It may have ended: C code that calls Python makes a state for each call.
-            if end != End::Root || !self.chain.frames().is_empty() {
-                return Ok(end);
+    fn run_thread(&mut self, state: u64, thread: ThreadKey, native: NativeCalls) -> Result<End, End> {
+        let is_only = self.is_only_state(state, thread);
+        if is_only {
+            let end = self.follow_all([state].into_iter());
+            if end != End::Root || self.has_all(native) {
+                return Ok(self.name_all(end));
             }
         }
-        let states = self.states_in_use(state, thread, sp)?;
-        if states.has_one { Ok(self.run(states.iter())) } else { Err(End::NoState) }
+        // It may have ended: C code that calls Python makes a state for each call. Or the thread
+        // has another one besides it. Where greenlets switch, calls have no frames, but one state.
+        let mut most = STATES;
+        loop {
+            let states = match self.states_in_use(state, thread, native.sp, most) {
+                Err(End::Unreadable) if is_only && !self.chain.frames().is_empty() => {
+                    return Ok(self.name_all(End::Root));
+                }
+                states => states?,
+            };
+            if !states.has_one {
+                return Err(End::NoState);
+            }
+            self.chain.truncate(0);
+            let end = self.follow_all(states.iter());
+            if end != End::Root || is_only || most == MORE_STATES || self.has_all(native) {
+                return Ok(self.name_all(end));
+            }
+            most = MORE_STATES;
+        }
     }
 
-    /// First the frames, which lie close together; then their functions, in groups.
-    fn run(&mut self, mut states: impl Iterator<Item = u64>) -> End {
+    /// Whether there are frames, and segments of them for all calls of the evaluator.
+    fn has_all(&self, native: NativeCalls) -> bool {
+        let frames = self.chain.frames();
+        !frames.is_empty() && frames.iter().filter(|frame| frame.is_entry).count() >= native.calls
+    }
+
+    /// The frames, which lie close together.
+    fn follow_all(&mut self, mut states: impl Iterator<Item = u64>) -> End {
         let followed = states.try_fold(End::Root, |end, state| match end {
             End::Root => self.follow(state),
             end => Ok(end),
         });
-        let mut end = followed.unwrap_or_else(|end| if self.memory.is_used_up() { End::Full } else { end });
+        followed.unwrap_or_else(|end| if self.memory.is_used_up() { End::Full } else { end })
+    }
+
+    /// Their functions, in groups. `end`: of the frames.
+    fn name_all(&mut self, mut end: End) -> End {
         let mut at = 0;
         while at < self.chain.frames().len() && matches!(end, End::Root | End::Full) {
             let group = at..at + GROUP;

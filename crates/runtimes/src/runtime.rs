@@ -51,7 +51,10 @@ impl Runtime {
         chain: &mut Chain,
     ) {
         match self {
-            Runtime::Python(layout) => python::walk(layout, state, (thread, native.sp), memory, known, chain),
+            Runtime::Python(layout) => {
+                let native = layout.calls(native);
+                python::walk(layout, state, (thread, native), memory, known, chain);
+            }
             Runtime::Perl(layout) => perl::walk(layout, state, thread, memory, known, chain),
             Runtime::Php(layout) => php::walk(layout, state, thread, memory, known, chain),
             Runtime::Ruby(layout) => ruby::walk(layout, state, thread, memory, known, chain),

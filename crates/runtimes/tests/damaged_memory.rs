@@ -60,6 +60,7 @@ fn runtimes(begin: u64) -> Vec<Runtime> {
             code_type: types,
             text_type: types,
             bytes_type: types,
+            evaluator: [all, (0, 0)],
             tid_in_block: Some(16),
         })
     });

@@ -71,15 +71,16 @@ pub fn find(
     let row = row.ok_or_else(|| NotRead::unknown_version(&name))?;
     let find = |symbol: &str| exported.find(symbol).ok_or_else(|| NotRead::hidden(&name));
     let evaluator = find("_PyEval_EvalFrameDefault")?;
+    let cold_part = cold_part::of(exported, object, &evaluator);
     let layout = Layout {
         row,
         runtime: runtime.or_else(|| runtime_by_code(exported, head, &row)).ok_or(NotRead::NotYet)?,
         code_type: find("PyCode_Type")?.start,
         text_type: find("PyUnicode_Type")?.start,
         bytes_type: find("PyBytes_Type")?.start,
+        evaluator: [&evaluator, &cold_part].map(|part| (part.start, part.end)),
         tid_in_block: row.thread_native.map_or_else(thread_data::of_tid, |_| None),
     };
-    let cold_part = cold_part::of(exported, object, &evaluator);
     // Where each instruction has a function of its own (`--with-tail-call-interp`), the evaluator
     // calls nothing else.
     let has_tail_calls = evaluator.end - evaluator.start < EVALUATOR_BYTES;

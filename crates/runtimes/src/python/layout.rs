@@ -2,6 +2,8 @@
 
 use crate::blocks::BlockMemory;
 use crate::content::LineTable;
+use swipr_unwind::frame_runs::NativeFrames;
+use swipr_unwind::frames::EXACT;
 
 /// Where one minor version keeps what is read: bytes from the start of each structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,8 +78,19 @@ pub struct Layout {
     pub text_type: u64,
     /// See `code_type`.
     pub bytes_type: u64,
+    /// The code of the function that runs frames: from, to.
+    pub evaluator: [(u64, u64); 2],
     /// Where a thread's control block has the kernel's id of the thread; `None`: not known.
     pub tid_in_block: Option<u64>,
+}
+
+/// What the native walk of a thread has seen.
+#[derive(Clone, Copy, Debug)]
+pub struct NativeCalls {
+    /// The thread's stack pointer.
+    pub sp: u64,
+    /// How many calls of the evaluator, at least.
+    pub calls: usize,
 }
 
 /// How a thread is recognised: by the kernel's id, or by its pointer to its control block, which is
@@ -101,6 +114,15 @@ impl Row {
 }
 
 impl Layout {
+    /// The same of this interpreter.
+    pub fn calls(&self, native: NativeFrames<'_>) -> NativeCalls {
+        let runs = |word: &u64| {
+            let address = word & !EXACT;
+            self.evaluator.iter().any(|&(start, end)| start < address && address <= end)
+        };
+        NativeCalls { sp: native.sp, calls: native.words().filter(runs).count() }
+    }
+
     /// Whether `state` is the thread's; `None`: it cannot be read.
     pub fn is_of(&self, state: u64, thread: ThreadKey, memory: &mut BlockMemory<'_>) -> Option<bool> {
         let row = &self.row;

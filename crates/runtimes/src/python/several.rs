@@ -6,9 +6,13 @@
 use super::{Entry, MAX_STEPS, SHIM, ThreadKey, Walk};
 use crate::room::End;
 
-/// Interpreters that are looked at, and states of each. The newest ones come first.
+/// Interpreters that are looked at, and states of each. The newest ones come first. More are looked
+/// at where the stack has calls of the evaluator for which there are no frames.
 const INTERPRETERS: usize = 64;
-const STATES: usize = 8;
+pub(super) const STATES: usize = 8;
+pub(super) const MORE_STATES: usize = 64;
+/// Blocks that are left for frames and functions.
+const FOR_FRAMES: usize = 320;
 /// States of one thread that are read.
 const MOST: usize = 8;
 
@@ -60,7 +64,14 @@ impl Walk<'_, '_, '_> {
 
     /// The states of the thread that are in use, `known` among them if it is. The thread's stack
     /// pointer is `sp`.
-    pub(super) fn states_in_use(&mut self, known: u64, thread: ThreadKey, sp: u64) -> Result<States, End> {
+    /// At `most` so many states of each interpreter are looked at.
+    pub(super) fn states_in_use(
+        &mut self,
+        known: u64,
+        thread: ThreadKey,
+        sp: u64,
+        most: usize,
+    ) -> Result<States, End> {
         let row = self.layout.row;
         let mut states = States::default();
         if known != 0 {
@@ -72,8 +83,8 @@ impl Walk<'_, '_, '_> {
                 break;
             }
             let mut state = self.word(interpreter, row.interpreter_threads)?;
-            for _ in 0..STATES {
-                if state == 0 {
+            for _ in 0..most {
+                if state == 0 || self.memory.left() < FOR_FRAMES {
                     break;
                 }
                 self.add_if_in_use(state, thread, sp, &mut states)?;
@@ -128,7 +139,9 @@ impl Walk<'_, '_, '_> {
 mod tests {
     use super::*;
     use crate::python::tests::{ROW, address, structure, with_walk};
-    use crate::python::walk;
+    use crate::python::{NativeCalls, walk};
+
+    const NATIVE: NativeCalls = NativeCalls { sp: 4096, calls: 0 };
 
     /// How many states are in use by the thread of this stack, of two interpreters' states whose
     /// evaluators are on it, or somewhere else.
@@ -142,7 +155,7 @@ mod tests {
         let newest = structure(&words);
         let runtime = structure(&[(ROW.interpreters, address(&newest))]);
         with_walk(ROW, address(&runtime), |walk| {
-            let states = walk.states_in_use(0, ThreadKey { tid: 0, pointer, pc: 0 }, sp).unwrap();
+            let states = walk.states_in_use(0, ThreadKey { tid: 0, pointer, pc: 0 }, sp, STATES).unwrap();
             assert!(states.has_one);
             states.iter().count()
         })
@@ -168,7 +181,7 @@ mod tests {
         let ended = |pointer| {
             with_walk(ROW, address(&runtime), |found| {
                 let thread = ThreadKey { tid: 0, pointer, pc: 0 };
-                walk(found.layout, 0, (thread, 4096), found.memory, found.known, found.chain);
+                walk(found.layout, 0, (thread, NATIVE), found.memory, found.known, found.chain);
                 found.chain.end()
             })
         };
@@ -186,10 +199,48 @@ mod tests {
         let runtime = structure(&[(ROW.interpreters, address(&only))]);
         let end = with_walk(ROW, address(&runtime), |found| {
             let thread = ThreadKey { tid: 0, pointer: 70, pc: 0 };
-            walk(found.layout, address(&ended), (thread, 4096), found.memory, found.known, found.chain);
+            walk(found.layout, address(&ended), (thread, NATIVE), found.memory, found.known, found.chain);
             found.chain.end()
         });
         assert_eq!(end, End::Inconsistent, "its one frame is of no function");
+    }
+
+    /// Regression: functions that ran with a second state of a thread were missing, and the first
+    /// one's had their time.
+    #[test]
+    fn other_states_are_looked_for_where_calls_of_the_evaluator_have_no_frames() {
+        let Entry::Shim(at) = ROW.frame_entry else { panic!("3.12 has shims") };
+        let owner = (at / 8 * 8, u64::from(SHIM) << (8 * (at % 8)));
+        let shims = [structure(&[owner]), structure(&[owner])];
+        let frame = |shim: &[u8]| structure(&[(ROW.frame_code, 4096), (ROW.frame_previous, address(shim))]);
+        let (inner, outer) = (frame(&shims[0]), frame(&shims[1]));
+        let c_frame = |frame: &[u8]| structure(&[(ROW.c_frame.unwrap(), address(frame))]);
+        let c_frames = [c_frame(&inner), c_frame(&outer)];
+        let state =
+            |c_frame: &[u8]| structure(&[(ROW.thread_frame, address(c_frame)), (ROW.thread_ident, 70)]);
+        let (used, known) = (state(&c_frames[0]), state(&c_frames[1]));
+        // Behind those of other threads.
+        let mut others: Vec<Vec<u8>> = vec![];
+        for _ in 0..STATES {
+            let next = others.last().map_or(address(&used), |other| address(other));
+            others.push(structure(&[(ROW.thread_next, next), (ROW.thread_ident, 71)]));
+        }
+        let entries = |calls, first: &[u8], is_only: bool| {
+            let second = structure(&[]);
+            let next = if is_only { 0 } else { address(&second) };
+            let words = [(ROW.interpreter_threads, address(first)), (ROW.interpreter_next, next)];
+            let interpreter = structure(&words);
+            let runtime = structure(&[(ROW.interpreters, address(&interpreter))]);
+            with_walk(ROW, address(&runtime), |walk| {
+                let thread = ThreadKey { tid: 0, pointer: 70, pc: 0 };
+                _ = walk.run_thread(address(&known), thread, NativeCalls { sp: 4096, calls });
+                walk.chain.frames().len()
+            })
+        };
+        assert_eq!(entries(0, &used, true), 1);
+        assert_eq!(entries(2, &used, true), 2);
+        let last = others.last().unwrap();
+        assert_eq!([entries(0, last, false), entries(2, last, false)], [1, 2]);
     }
 
     /// In which order states at these places are.

@@ -24,7 +24,8 @@ fn frame(previous: u64) -> Vec<u8> {
 /// What `judge` says of a walk through structures of this row, of the interpreters at `runtime`.
 pub(super) fn with_walk<T>(row: Row, runtime: u64, judge: impl FnOnce(&mut Walk<'_, '_, '_>) -> T) -> T {
     let (code_type, text_type, bytes_type) = (0, 0, 0);
-    let layout = Layout { row, runtime, code_type, text_type, bytes_type, tid_in_block: None };
+    let (tid_in_block, evaluator) = (None, [(0, 0); 2]);
+    let layout = Layout { row, runtime, code_type, text_type, bytes_type, evaluator, tid_in_block };
     // SAFETY: zeroed memory is valid for both.
     let (mut blocks, mut chain): (Box<Blocks>, Box<Chain>) =
         unsafe { (Box::new_zeroed().assume_init(), Box::new_zeroed().assume_init()) };
