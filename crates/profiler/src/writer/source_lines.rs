@@ -15,7 +15,7 @@ const MAX_BYTES: u64 = 16 << 20;
 const MAX_LINES: usize = 1 << 20;
 /// UTF-16 units from one mark in a text to the next.
 const MARK_EVERY: usize = 1024;
-/// Node.js leaves it out.
+/// Node.js leaves it out of ES modules, and not of others.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// The files of the last functions.
@@ -31,6 +31,7 @@ pub struct SourceLines {
 struct LineStarts {
     /// Of all.
     length: usize,
+    has_mark: bool,
     starts: Box<[u32]>,
 }
 
@@ -39,6 +40,8 @@ struct SourceText {
     text: String,
     /// In UTF-16 units.
     length: usize,
+    /// It begins with a byte order mark.
+    has_mark: bool,
     /// The first character from each so many units on: its unit, and its byte. None where units
     /// are bytes.
     marks: Box<[(usize, usize)]>,
@@ -51,8 +54,8 @@ impl SourceLines {
             source.is_in_file.get_or_init(|| self.text(file).is_some_and(|text| text.has(source)));
         // Maglev's code of a generator has been seen to be at the start of the file (Node.js 25).
         let place = place.map_or(source.start, |place| source.start.max(place as usize));
-        let lines = self.lines(file).filter(|lines| *is_in_file && lines.length == source.length)?;
-        lines.line(place)
+        let lines = self.lines(file).filter(|_| *is_in_file)?;
+        lines.line(place + left_out(lines.length, lines.has_mark, source)?)
     }
 
     fn lines(&mut self, file: &Arc<str>) -> Option<&LineStarts> {
@@ -78,6 +81,12 @@ impl SourceLines {
     }
 }
 
+/// How many units of a text of this length the source lacks at its beginning; `None`: it is another
+/// text.
+fn left_out(length: usize, has_mark: bool, source: &SourcePlace) -> Option<usize> {
+    length.checked_sub(source.length).filter(|&units| units <= usize::from(has_mark))
+}
+
 impl LineStarts {
     fn line(&self, place: usize) -> Option<u32> {
         let before = self.starts.partition_point(|&start| start as usize <= place);
@@ -98,7 +107,7 @@ impl SourceText {
     }
 
     fn new(text: String) -> SourceText {
-        let text = text.strip_prefix(BYTE_ORDER_MARK).map(str::to_owned).unwrap_or(text);
+        let has_mark = text.starts_with(BYTE_ORDER_MARK);
         let (mut marks, mut length) = (vec![], 0);
         if text.is_ascii() {
             length = text.len();
@@ -110,15 +119,17 @@ impl SourceText {
                 length += character.len_utf16();
             }
         }
-        SourceText { text, length, marks: marks.into() }
+        SourceText { text, length, has_mark, marks: marks.into() }
     }
 
     /// Whether the source is this text.
     fn has(&self, source: &SourcePlace) -> bool {
-        let from = self.byte_at(source.excerpt_start).and_then(|at| self.text.get(at..));
+        let left_out = left_out(self.length, self.has_mark, source);
+        let start = left_out.and_then(|units| self.byte_at(source.excerpt_start + units));
+        let from = start.and_then(|at| self.text.get(at..));
         let is_it =
             |from: &str| from.encode_utf16().take(source.excerpt.len()).eq(source.excerpt.iter().copied());
-        self.length == source.length && source.start <= self.length && from.is_some_and(is_it)
+        source.start <= self.length && from.is_some_and(is_it)
     }
 
     /// Where the UTF-16 unit with this number begins.
@@ -151,7 +162,7 @@ impl SourceText {
             }
             last = Some(character);
         }
-        LineStarts { length: self.length, starts: starts.into() }
+        LineStarts { length: self.length, has_mark: self.has_mark, starts: starts.into() }
     }
 }
 
@@ -186,6 +197,21 @@ mod tests {
         assert_eq!(lines[..9], [1, 1, 2, 2, 3, 3, 4, 4, 5].map(Some));
         assert_eq!(lines[9], None, "behind the end");
         assert_eq!(line_of(place(text, 6, "\rf(x)"), Some(0)), Some(3), "before the function");
+    }
+
+    /// Regression: functions of CommonJS files with such a mark had no line.
+    #[test]
+    fn a_byte_order_mark_is_part_of_the_source_or_left_out() {
+        let file: Arc<str> = "/a.js".into();
+        let line = |text: &str, source: SourcePlace| {
+            let mut lines = SourceLines::default();
+            lines.texts.push((file.clone(), Some(SourceText::new(text.to_owned()))));
+            lines.line(&file, &source, None)
+        };
+        let (common, module) = ("\u{feff}a;\nf(é)\n", "a;\nf(é)\n");
+        assert_eq!(line(common, place(common, 4, ";\nf(é")), Some(2));
+        assert_eq!(line(common, place(module, 3, ";\nf(é")), Some(2));
+        assert_eq!(line(module, place(common, 4, ";\nf(é")), None, "another length");
     }
 
     #[test]
