@@ -15,6 +15,9 @@ use std::time::Duration;
 const TAKEN: [i32; 7] =
     [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2, libc::SIGCHLD];
 
+/// How often a process without a shell looks whether it is in the foreground.
+const ORPHANS_LOOK_AGAIN: Duration = Duration::from_millis(100);
+
 /// A signal that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signal {
@@ -114,6 +117,31 @@ impl Signals {
 pub fn suspend() {
     // SAFETY: raise(3) takes a value.
     unsafe { libc::raise(libc::SIGTSTP) };
+}
+
+/// Waits until this process is in the foreground of its terminal, stopped as the kernel would stop
+/// it. Returns the signal that ends it meanwhile: timeout(1) has what it runs in the background.
+pub fn wait_for_foreground(signals: &Signals) -> Option<Signal> {
+    // SAFETY: take and return values.
+    while unsafe { ![libc::getpgrp(), -1].contains(&libc::tcgetpgrp(libc::STDIN_FILENO)) } {
+        // SAFETY: raise(3) takes a value.
+        unsafe { libc::raise(libc::SIGTTOU) };
+        // The kernel does not stop a group that nobody could continue.
+        if let Some(signal) = signals.next(ORPHANS_LOOK_AGAIN).filter(|signal| signal.ends()) {
+            return Some(signal);
+        }
+    }
+    None
+}
+
+/// Runs `body`, which the kernel does not stop for setting the terminal in the background.
+pub fn unstopped<T>(body: impl FnOnce() -> T) -> T {
+    // SAFETY: signal(2) takes values.
+    let before = unsafe { libc::signal(libc::SIGTTOU, libc::SIG_IGN) };
+    let result = body();
+    // SAFETY: as above.
+    unsafe { libc::signal(libc::SIGTTOU, before) };
+    result
 }
 
 /// Ends this process as `number` ended another: a shell above sees the same.

@@ -76,6 +76,9 @@ pub fn top(arguments: Top) -> Result<ExitCode, Error> {
         )
         .exit(Exit::Usage));
     }
+    if let Some(signal) = signals::wait_for_foreground(&signals) {
+        signals::end_by(signal.number);
+    }
     let wall_hz = arguments.rate.min(MAX_WALL_HZ);
     let (cpu, of_cpu) = record(&found, &arguments, arguments.rate, "cpu")?;
     let (wall, of_wall) = record(&found, &arguments, wall_hz, "wall")?;
@@ -141,7 +144,7 @@ struct Restore;
 impl Drop for Restore {
     fn drop(&mut self) {
         // The terminal may be gone.
-        let _ = ratatui::try_restore();
+        let _ = signals::unstopped(ratatui::try_restore);
     }
 }
 
@@ -199,7 +202,7 @@ fn suspend(terminal: &mut DefaultTerminal, signals: &Signals) -> std::io::Result
     let _ = ratatui::try_restore();
     signals::suspend();
     // The shell's `kill %1`: the terminal is not ours.
-    if let Some(signal) = signals.ending() {
+    if let Some(signal) = signals.ending().or_else(|| signals::wait_for_foreground(signals)) {
         signals::end_by(signal.number);
     }
     terminal::enable_raw_mode()?;

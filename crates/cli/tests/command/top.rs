@@ -102,6 +102,17 @@ fn it_goes_to_the_background_and_comes_back_as_other_programs_do() {
     terminal.shows(&["64 killed"]);
 }
 
+/// Regression: timeout(1) has it in the background. It was stopped for ever, and could not be
+/// ended.
+#[test]
+fn a_signal_ends_it_in_the_background() {
+    let host = running_burner();
+    let Some(terminal) = Terminal::shell() else { return };
+    terminal.type_line(&format!("timeout 1 {} top {}", env!("CARGO_BIN_EXE_swipr"), host.pid()));
+    terminal.type_line("echo status $?");
+    terminal.shows(&["status 124"]);
+}
+
 #[test]
 fn functions_threads_and_a_flame_graph_are_shown_and_keys_change_them() {
     let host = running_burner();
