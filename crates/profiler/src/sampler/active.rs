@@ -174,7 +174,7 @@ impl RunningRecording {
             // After the recording's end there are no ticks, even if the program was stopped and the
             // sampler is late.
             let late = self.ticks.take(now.min(self.end_ns().saturating_sub(1)));
-            self.count_late(late);
+            self.count_late(if self.is_snapshot() { 0 } else { late });
             self.passed += 1;
             if let Some(swept_ns) = self.swept_ns.get_mut(self.counters.ticks.get() as usize % SWEEPS) {
                 *swept_ns = now;

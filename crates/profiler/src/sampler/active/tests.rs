@@ -11,10 +11,14 @@ fn of_a_second() -> (RunningRecording, SampleReceiver) {
 }
 
 fn of_a_second_each(interval: Duration) -> (RunningRecording, SampleReceiver) {
+    recording(interval, Length::Time(Duration::from_secs(1)))
+}
+
+fn recording(interval: Duration, length: Length) -> (RunningRecording, SampleReceiver) {
     let format = swipr_formats::find("perf").unwrap();
     let request = Request {
         interval,
-        length: Length::Time(Duration::from_secs(1)),
+        length,
         mode: Mode::Wall,
         source: Default::default(),
         format: swipr_formats::Selection { format, options: Default::default() },
@@ -49,6 +53,15 @@ fn a_recording_ends_when_it_was_stopped_however_late_that_is_seen() {
     let started = recording.next_tick();
     assert!(recording.has_ended(started + 5_000_000_000));
     assert_eq!(recording.counters().duration_ns.get(), 1_000_000_000);
+}
+
+/// Regression: a dump of 4,001 threads on a busy machine had each of them 29 times.
+#[test]
+fn a_snapshot_has_one_tick_however_late_it_is() {
+    let (mut recording, _receiver) = recording(Duration::from_millis(10), Length::Ticks(1));
+    let start = recording.next_tick();
+    assert!(recording.begin_tick(start + 280_000_000, 0));
+    assert_eq!((recording.passed(), recording.counters().late.get()), ((1, 0), 0));
 }
 
 /// Regression: after a stop of 10 s, a recording of 100 ticks reported 1,000 late ticks.
