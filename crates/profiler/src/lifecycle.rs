@@ -223,6 +223,7 @@ fn stop_until(deadline: Instant) -> Result<(), LifeError> {
 pub fn submit(request: Request, output: Box<dyn Output>, stop: Arc<StopTime>) -> Result<(), LifeError> {
     let (agent, _) = wait_until_started().ok_or(LifeError::NotRunning)?;
     agent.submit(request, output, stop).map_err(LifeError::Recording)?;
+    exit::leave_to_program();
     wake();
     Ok(())
 }

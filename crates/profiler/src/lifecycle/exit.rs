@@ -9,8 +9,8 @@ use super::instance::{Instance, Live};
 use super::{STATE, live};
 use crate::{agent_threads, autostart, signal_exclusion, wait_for_recorder};
 use std::ffi::{c_int, c_void};
+use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Once, OnceLock};
 use std::time::{Duration, Instant};
 use swipr_os::{disabled, host_thread, log, process, threads};
 
@@ -57,6 +57,11 @@ pub fn watch() {
 
 /// Whether the agent ends before the program's exit handlers.
 static WATCHES: AtomicBool = AtomicBool::new(false);
+
+/// The program makes recordings itself, and may end them in its exit handlers.
+pub fn leave_to_program() {
+    WATCHES.store(false, Relaxed);
+}
 
 /// Has the agent end before the program's exit handlers, if the library has started it or the
 /// process is recorded as a whole. Else the program says itself when a recording ends. As `main`
@@ -170,8 +175,8 @@ fn own() -> Option<(&'static Instance, &'static Live)> {
     let instance = Instance::get()?;
     if instance.config.life_file.is_some() {
         // A short program may end before its agent is there.
-        static UNTIL: OnceLock<Instant> = OnceLock::new();
-        STATE.wait_until_started(*UNTIL.get_or_init(|| Instant::now() + START_AT_EXIT));
+        let until = instance.exit_until.get_or_init(|| Instant::now() + START_AT_EXIT);
+        STATE.wait_until_started(*until);
     }
     Some((instance, instance.live()?))
 }

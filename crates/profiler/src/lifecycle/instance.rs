@@ -7,6 +7,7 @@ use crate::config::Config;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::*};
 use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 use swipr_os::claim;
 use swipr_server::Server;
 use swipr_server::listen::{Address, SocketFile};
@@ -26,6 +27,8 @@ pub struct Instance {
     pub has_own_table: AtomicBool,
     /// The process waits at its end for its recordings, see `wait_for_recorder`.
     pub waits: AtomicBool,
+    /// How long exit(3) waits for a start that is under way.
+    pub exit_until: OnceLock<Instant>,
     live: AtomicPtr<Live>,
 }
 
@@ -51,6 +54,7 @@ impl Instance {
             is_forked: is_forked.into(),
             has_own_table: false.into(),
             waits: false.into(),
+            exit_until: OnceLock::new(),
             live: AtomicPtr::default(),
         };
         INSTANCE.store(Box::into_raw(Box::new(instance)), Release);
