@@ -14,7 +14,7 @@ use crate::library;
 use crate::preload_check::{self, PreloadProblem};
 use crate::process::Process;
 use crate::record::no_sample::Recorder;
-use crate::record::progress::Progress;
+use crate::record::progress::{Progress, Talk};
 use crate::record::session::{Over, Session};
 use crate::record::unrecorded::Member;
 use crate::record::{Plan, root};
@@ -25,6 +25,7 @@ use crate::threads;
 use crate::variables;
 use child::{Child, ChildExit, Children, Start};
 use std::collections::BTreeMap;
+use std::io::{IsTerminal, stdout};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::Receiver;
@@ -66,7 +67,8 @@ fn run_all(arguments: Run) -> Result<ExitCode, Error> {
     let requires_samples = arguments.require_samples;
     let mut runner = Runner {
         deadline: arguments.sampling.duration.map(|duration| Instant::now() + duration),
-        progress: Progress::new(plan.talk),
+        // The program may write there, and read what is typed.
+        progress: Progress::new(if stdout().is_terminal() { Talk::Quiet } else { plan.talk }),
         arguments,
         signals,
         library: obstacle.is_none().then_some(library),

@@ -559,3 +559,13 @@ fn why_an_interpreters_functions_are_not_shown_is_said_with_the_recording() {
     let wanted = "structures are not known: shown as the interpreter's functions";
     assert!(said.errors.contains(wanted), "{said:?}");
 }
+
+/// Regression: the line of progress was written over what an interactive program showed.
+#[test]
+fn on_the_programs_own_terminal_no_line_tells_the_progress() {
+    let directory = Directory::new();
+    let file = directory.path().join("a.perf").display().to_string();
+    let mut command = swipr(["run", "--idle", "-o", &file, "--", "sh", "-c", "printf 'name? '; sleep 1"]);
+    let screen = on_a_terminal(command.env("TERM", "xterm"));
+    assert!(screen.starts_with("name? swipr: wrote "), "{screen:?}");
+}
