@@ -13,6 +13,7 @@
 mod hits;
 mod moment;
 mod observations;
+mod rhythm;
 mod sample;
 mod undersampled;
 mod waiting;
@@ -23,9 +24,8 @@ pub use sample::Weighted;
 use sample::{Fate, Hit, Kind, WEIGHT};
 pub use undersampled::Undersampled;
 
-use super::phases::Phases;
-use super::steps::Steps;
 use crate::stack::RawStack;
+use rhythm::Rhythm;
 use std::sync::Arc;
 use swipr_formats::model::{Mode, State};
 use waiting::WaitingPlaces;
@@ -39,19 +39,9 @@ const FIRST_WINDOW_NS: u64 = 20_000_000;
 const MANY_HITS: u32 = 8;
 /// Hits to be expected, at most, of running time that has none by chance (1 in 400).
 const MAX_MISSES_BY_CHANCE: u64 = 6;
-/// Hits that chance does not explain: they are so many standard deviations from the expected
-/// number, and their ratio to it is outside a range that schedulers cause.
-const DEVIATIONS: f64 = 5.0;
-const FACTORS: std::ops::Range<f64> = 0.4..1.6;
-const FEWEST_EXPECTED: f64 = 25.0;
-/// So many hits are compared, of a recording without end the last ones: of more, the smallest
-/// deviation would be none of chance.
-const MAX_COMPARED: f64 = 800.0;
 /// A thread has a CPU for itself if it waits for CPUs at most one part in so many of the time, and
 /// blocks if it is blocked for more than that.
 const NEGLIGIBLE_SHARE: u64 = 50;
-/// A thread nearly has one if it runs so many times as long as it waits for one.
-const RUNS_LONGER: u64 = 2;
 
 /// One thread in one recording, or threads that share one (`undersampled.rs`).
 #[derive(Debug, Default)]
@@ -81,16 +71,8 @@ pub struct Account {
     tick_ns: u64,
     /// Time carried over from earlier windows, by kind, in nanoseconds.
     left_ns: [f64; 3],
-    /// Running hits to be expected by the CPU clock, and running hits that came: in this window,
-    /// and in the earlier windows in which the thread nearly had a CPU for itself and blocked.
-    expected: [f64; 2],
-    came: [f64; 2],
-    /// The kernel ticks of these hits.
-    steps: [Steps; 2],
-    /// Observations that say whether the thread was running, of these windows.
-    phases: [Phases; 2],
-    /// How long it ran and waited for a CPU in the earlier ones.
-    ran_and_waited_ns: [u64; 2],
+    /// Whether it runs in step with the kernel's tick.
+    rhythm: Rhythm,
     /// CPU time that the thread has used since, if it ended half-way to the next observation.
     tail_ns: u64,
     /// CPU time used in this window while the thread could not be hit.
@@ -152,53 +134,12 @@ impl Account {
 
     /// The thread was running at `ns`, or was not.
     pub fn saw(&mut self, ns: u64, tick_ns: u64, is_running: bool) {
-        self.phases[0].add(ns, tick_ns, is_running);
+        self.rhythm.saw(ns, tick_ns, is_running);
     }
 
     /// Whether the thread ran in step with the kernel's tick in the last window that was closed.
     pub fn was_in_step(&self) -> bool {
         self.was_in_step
-    }
-
-    /// Whether hits and CPU clock disagree beyond chance, or the hits are always at the same ticks
-    /// of a period: the thread runs in step with the kernel's tick.
-    fn is_regular(&self) -> bool {
-        let ([_, expected], [_, came]) = (self.expected, self.came);
-        // Who waits for a CPU gets it at a tick.
-        let [ran_ns, waited_ns] = self.ran_and_waited_ns;
-        let moved = waited_ns as f64 / ran_ns.max(1) as f64;
-        let counts_differ = expected.max(came) >= FEWEST_EXPECTED
-            && (came - expected).abs() > DEVIATIONS * expected.max(1.0).sqrt() + moved * expected
-            && !FACTORS.contains(&(came / expected.max(1.0)));
-        counts_differ || self.steps[1].are_regular(moved) || self.phases[1].differ(moved)
-    }
-
-    /// Adds what the window knows of the thread's rhythm to what earlier ones know. A thread that
-    /// shares its CPU is preempted at kernel ticks. One that never blocks is hit whenever it is
-    /// asked. That is no rhythm of their own.
-    fn learn_rhythm(&mut self, [running_ns, waiting_ns, blocked_ns]: [u64; 3], few_ns: u64) {
-        let [expected, came] = [&mut self.expected, &mut self.came].map(|pair| std::mem::take(&mut pair[0]));
-        if blocked_ns <= few_ns || waiting_ns > few_ns.max(running_ns / RUNS_LONGER) {
-            (self.steps[0], self.phases[0]) = <_>::default();
-            return;
-        }
-        self.expected[1] += expected;
-        self.came[1] += came;
-        self.ran_and_waited_ns[0] += running_ns;
-        self.ran_and_waited_ns[1] += waiting_ns;
-        let [new, all] = &mut self.steps;
-        all.take(new);
-        let [seen, all_seen] = &mut self.phases;
-        all_seen.take(seen);
-        if f64::from(all_seen.count()) > MAX_COMPARED {
-            all_seen.halve();
-        }
-        if self.expected[1].max(self.came[1]) > MAX_COMPARED {
-            self.expected[1] /= 2.0;
-            self.came[1] /= 2.0;
-            self.ran_and_waited_ns = self.ran_and_waited_ns.map(|ns| ns / 2);
-            all.halve();
-        }
     }
 
     /// Whether there is no hit yet.
@@ -210,15 +151,16 @@ impl Account {
     pub fn close(&mut self, mode: Mode, interval_ns: u64, ends: bool) -> Vec<Weighted> {
         let times_ns = self.times_ns();
         let few_ns = times_ns.iter().sum::<u64>() / NEGLIGIBLE_SHARE;
-        self.learn_rhythm(times_ns, few_ns);
+        self.rhythm.end_window(times_ns, few_ns);
         // A thread that had a rhythm and now computes has none.
-        self.was_in_step = times_ns[2] > few_ns && self.is_regular();
-        let kernel_ns = self.kernel_ns.min(times_ns[0]);
+        let [running_ns, _, blocked_ns] = times_ns;
+        self.was_in_step = blocked_ns > few_ns && self.rhythm.is_regular();
+        let kernel_ns = self.kernel_ns.min(running_ns);
         self.kernel_ns -= kernel_ns;
         let missed_ns = [self.unarmed_ns, kernel_ns];
-        self.donate(times_ns[0] + self.left_ns[0] as u64, interval_ns, ends);
+        self.donate(running_ns + self.left_ns[0] as u64, interval_ns, ends);
         let mut samples = match mode {
-            Mode::Cpu => self.cpu_samples(times_ns[0], missed_ns, interval_ns, ends),
+            Mode::Cpu => self.cpu_samples(running_ns, missed_ns, interval_ns, ends),
             Mode::Wall => self.wall_samples(times_ns, missed_ns, interval_ns.max(1), ends),
         };
         samples.sort_unstable_by_key(|sample| sample.ns);

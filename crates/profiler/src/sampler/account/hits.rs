@@ -22,8 +22,7 @@ impl Account {
 
     /// Records a hit of the running thread at the kernel tick number `tick`.
     pub fn ran(&mut self, stack: &Arc<RawStack>, ns: u64, tick: u64) {
-        self.came[0] += 1.0;
-        self.steps[0].add(tick);
+        self.rhythm.was_hit(Some(tick));
         self.hit(State::Running, stack, 1, ns);
     }
 
@@ -38,7 +37,9 @@ impl Account {
     /// Records a hit of the running thread that stands for so many, as the thread could not be hit
     /// earlier. `asked`: a sweep had armed its timer.
     pub fn returned(&mut self, stack: &Arc<RawStack>, ns: u64, hits: u32, asked: bool) {
-        self.came[0] += if asked { 1.0 } else { 0.0 };
+        if asked {
+            self.rhythm.was_hit(None);
+        }
         self.hit(State::Running, stack, hits, ns);
     }
 

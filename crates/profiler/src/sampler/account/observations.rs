@@ -27,7 +27,7 @@ impl Account {
         {
             self.tick_ns = tick_ns;
             let running = ((used_ns as f64 - kernel_ns as f64) / passed_ns as f64).min(1.0);
-            self.expected[0] += running * (passed_ns as f64 / tick_ns as f64).min(1.0);
+            self.rhythm.expect(running * (passed_ns as f64 / tick_ns as f64).min(1.0));
         }
         self.unarmed_ns += if self.was_unarmed { used_ns } else { 0 };
         self.was_unarmed = matches!(timer, TimerState::Never | TimerState::Refused);
