@@ -258,8 +258,8 @@ while True:
         assert!(10 * (first + second) > 8 * all, "{what}");
         (parse, render) = (parse + first, render + second);
     }
-    let ratio = parse as f64 / render as f64;
-    assert!(ratio > 0.65 && ratio < 1.5 || parse + render == 0, "{parse} to {render}");
+    // How many each has is no matter of functions, and depends on how long threads wait for a CPU.
+    assert!(parse > render / 4, "{parse} to {render}");
 }
 
 /// Threads that run jobs in other interpreters: two directly, one through a third interpreter.
