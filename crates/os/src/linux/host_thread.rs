@@ -5,8 +5,12 @@ use std::ffi::c_int;
 /// `PTHREAD_CANCEL_DISABLE` of glibc's `pthread.h`.
 const CANCEL_DISABLE: c_int = 1;
 
+/// `PTHREAD_CANCEL_DEFERRED`.
+const CANCEL_DEFERRED: c_int = 0;
+
 unsafe extern "C" {
     fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
+    fn pthread_setcanceltype(kind: c_int, old: *mut c_int) -> c_int;
 }
 
 /// The thread ends the process, and is not cancelled any more: it may be cancellable at any
@@ -15,6 +19,18 @@ pub fn keep_from_cancellation() {
     let mut before = 0;
     // SAFETY: a valid state; an int is written.
     unsafe { pthread_setcancelstate(CANCEL_DISABLE, &raw mut before) };
+}
+
+/// As [`kept`], of a thread that ends the process. If it was cancelled meanwhile, it ends in an
+/// exit handler that waits, and not before: without the agent the process would have ended.
+pub fn kept_in_exit<T>(body: impl FnOnce() -> T) -> T {
+    kept(|| {
+        let result = body();
+        let mut before = 0;
+        // SAFETY: a valid type; an int is written.
+        unsafe { pthread_setcanceltype(CANCEL_DEFERRED, &raw mut before) };
+        result
+    })
 }
 
 /// Runs `body`, during which the thread is not cancelled (pthread_setcancelstate(3)): the agent's

@@ -94,7 +94,7 @@ pub fn before_handlers() {
     if !WATCHES.load(Relaxed) {
         return;
     }
-    host_thread::kept(|| {
+    host_thread::kept_in_exit(|| {
         disabled::contained(|| {
             let Some((instance, live)) = own() else { return };
             if live.ended_by.load(Relaxed) != 0 {
