@@ -18,7 +18,7 @@ use crate::record::progress::is_dumb;
 use crate::record::source::{Message, Running, Source};
 use crate::shape::{Files, Shape};
 use crate::signals::{self, Signal, Signals};
-use aggregate::Aggregate;
+use aggregate::{Aggregate, Counting};
 use keys::{Act, TopView};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
@@ -85,7 +85,7 @@ pub fn top(arguments: Top) -> Result<ExitCode, Error> {
     let mut screen = Screen {
         title: format!("{} ({})", found.name(), found.pid()),
         process: found.process,
-        aggregate: Aggregate::new(Duration::from_secs(1) / wall_hz),
+        aggregate: Aggregate::new(Duration::from_secs(1) / wall_hz, arguments.delay),
         view: TopView::Functions,
         waits: true,
         lines: false,
@@ -159,7 +159,8 @@ fn show(
     let mut terminal = ratatui::try_init()?;
     let _restore = Restore;
     execute!(stdout(), terminal::SetTitle("swipr top"))?;
-    let mut next = Instant::now();
+    let began = Instant::now();
+    let mut next = began;
     loop {
         if let Some(signal) = signals.ending() {
             return Ok(Some(signal));
@@ -179,15 +180,18 @@ fn show(
                 _ => {}
             }
         }
-        take(screen, of_cpu, |aggregate, sample| aggregate.count_cpu(sample));
-        take(screen, of_wall, |aggregate, sample| aggregate.count_wall(&sample));
+        let now = began.elapsed();
+        let counting = if screen.paused { Counting::Paused } else { Counting::On };
+        take(screen, of_cpu, |aggregate, sample| aggregate.take_cpu(sample, now, counting));
+        take(screen, of_wall, |aggregate, sample| aggregate.take_wall(sample, now, counting));
         if Instant::now() >= next {
             next = Instant::now() + delay;
             let losses = running.losses();
             let lost = (losses.dropped, losses.late);
             screen.losses = (losses.uncounted == 0).then_some(lost);
-            if !screen.paused {
-                screen.aggregate.turn();
+            match counting {
+                Counting::On => screen.aggregate.turn(now),
+                Counting::Paused => screen.aggregate.forget(now),
             }
             changed = true;
         }
@@ -210,11 +214,11 @@ fn suspend(terminal: &mut DefaultTerminal, signals: &Signals) -> std::io::Result
     terminal.clear()
 }
 
-/// Counts what has come. While the picture stands still nothing is counted, and nothing waits.
+/// Takes what has come.
 fn take(screen: &mut Screen, messages: &Receiver<Message>, count: impl Fn(&mut Aggregate, OwnedSample)) {
     loop {
         match messages.try_recv() {
-            Ok(Message::Samples(samples)) if !screen.paused => {
+            Ok(Message::Samples(samples)) => {
                 samples.into_iter().for_each(|sample| count(&mut screen.aggregate, sample));
             }
             Ok(Message::Ended(_, ended)) => {

@@ -55,12 +55,12 @@ fn head_lines(screen: &Screen) -> Vec<Line<'static>> {
         (None, true) => Span::from("  standing still").yellow().bold(),
         (None, false) => Span::from(""),
     };
-    let cpu = 100.0 * aggregate.cpu_ns as f64 / aggregate.turn_ns.max(1) as f64;
+    let cpu = 100.0 * aggregate.cpu_ns as f64 / aggregate.period_ns.max(1) as f64;
     let losses = match screen.losses {
         Some((lost, late)) => format!("lost {lost}, late ticks {late}"),
         None => "losses not known yet".to_owned(),
     };
-    let seconds = aggregate.total_ns as f64 / 1e9;
+    let seconds = aggregate.total_ns() as f64 / 1e9;
     let figures = format!("CPU {cpu:.1} %; {} samples in {seconds:.0} s, {losses}", aggregate.samples);
     let states = format!(
         "{} threads: {running} running, {runnable} waiting for a CPU, {blocked} blocked",
@@ -131,7 +131,7 @@ fn function_rows(screen: &Screen) -> Vec<&Row> {
 }
 
 fn functions(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
-    let turn_ns = screen.aggregate.turn_ns.max(1);
+    let period_ns = screen.aggregate.period_ns.max(1);
     let [title, body] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
     let column =
         |name: &str, sort: Sort| if screen.sort == sort { format!("{name}↓") } else { name.to_owned() };
@@ -150,7 +150,7 @@ fn functions(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
     let heads = format!("{heads}  Function ({place})");
     frame.render_widget(Paragraph::new(bar_line(&heads, title.width)), title);
     let line = |row: &Row| {
-        let percent = |ns: u64| 100.0 * ns as f64 / turn_ns as f64;
+        let percent = |ns: u64| 100.0 * ns as f64 / period_ns as f64;
         let own = percent(row.own_now.ns(StateFilter::Cpu));
         let figures = format!(
             "{own:>6.1}% {:>6.1}% {:>8.2}s {:>9.2}s",
@@ -188,7 +188,7 @@ fn functions(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
 }
 
 fn threads(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
-    let turn_ns = screen.aggregate.turn_ns.max(1);
+    let period_ns = screen.aggregate.period_ns.max(1);
     let filter = &screen.filter;
     let wanted = |thread: &&ThreadRow| {
         let is_found = filter.is_empty() || thread.name.contains(filter) || thread.doing.contains(filter);
@@ -208,7 +208,7 @@ fn threads(frame: &mut Frame<'_>, screen: &mut Screen, area: Rect) {
     frame.render_widget(Paragraph::new(bar_line(&heads, title.width)), title);
     let line = |thread: &ThreadRow| {
         let [cpu, wait, blocked] = [StateFilter::Cpu, StateFilter::Waits, StateFilter::Blocked]
-            .map(|doing| 100.0 * thread.now.ns(doing) as f64 / turn_ns as f64);
+            .map(|doing| 100.0 * thread.now.ns(doing) as f64 / period_ns as f64);
         let waits = if screen.waits { format!(" {wait:>6.1}% {blocked:>7.1}%") } else { String::new() };
         let (state, style) = match thread.state {
             State::Running => ("running".to_owned(), Style::new().green()),
