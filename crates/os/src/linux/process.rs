@@ -37,8 +37,7 @@ pub fn is_gone(pid: u32) -> bool {
 /// redis-server is redis-check-rdb's file) and the kernel has recorded the same.
 pub fn name(executable: &str) -> String {
     let command = std::fs::read("/proc/self/cmdline").unwrap_or_default();
-    let noted = super::threads::name(pid());
-    let started_by = called(&command).filter(|name| !noted.is_empty() && name.starts_with(&noted));
+    let started_by = called(&command, &super::threads::name(pid()));
     let file = executable.rsplit('/').next().unwrap_or_default();
     started_by.unwrap_or_else(|| file.to_owned())
 }
@@ -55,12 +54,23 @@ pub fn has_parent_with(entry: &[u8]) -> bool {
     environment.split(|&byte| byte == 0).any(|other| other == entry)
 }
 
-/// The name in a command line, which the program may have overwritten with anything.
-fn called(command: &[u8]) -> Option<String> {
+/// The longest name that the kernel records. Longer ones are cut to this.
+const LONGEST_NOTED: usize = 15;
+
+/// The name in a command line that the kernel has recorded, too. The program may have overwritten
+/// the line with anything: nginx's is `nginx: master process nginx -c /etc/nginx.conf`.
+fn called(command: &[u8], noted: &str) -> Option<String> {
     let first = command.split(|&byte| byte == 0).next()?;
-    let file = first.rsplit(|&byte| byte == b'/').next()?;
-    let word = file.split(|&byte| byte == b' ').next()?;
-    String::from_utf8(word.to_vec()).ok()
+    let word = |text: &[u8]| Some(text.split(|&byte| byte == b' ').next()?.to_vec());
+    let file = |text: &[u8]| Some(text.rsplit(|&byte| byte == b'/').next()?.to_vec());
+    // A title may have paths after its first word, and a folder spaces in its name.
+    let names = [word(first).and_then(|word| file(&word)), file(first).and_then(|file| word(&file))];
+    let is_noted = |name: &String| match noted.len() {
+        0 => false,
+        LONGEST_NOTED.. => name.starts_with(noted),
+        _ => name == noted,
+    };
+    names.into_iter().flatten().filter_map(|name| String::from_utf8(name).ok()).find(is_noted)
 }
 
 /// The user that the process acts as, by the kernel: fakeroot(1) has a geteuid(2) of its own.
@@ -229,11 +239,24 @@ mod tests {
 
     #[test]
     fn a_program_is_called_as_it_was_started() {
-        let called = |command: &str| called(command.as_bytes());
-        assert_eq!(called("/usr/bin/redis-server\0--port\0"), Some("redis-server".into()));
-        assert_eq!(called("redis-server *:6379\0"), Some("redis-server".into()));
-        assert_eq!(called(""), Some(String::new()));
+        let called = |command: &str, noted| called(command.as_bytes(), noted);
+        let redis = || Some("redis-server".to_owned());
+        assert_eq!(called("/usr/bin/redis-server\0--port\0", "redis-server"), redis());
+        assert_eq!(called("redis-server *:6379\0", "redis-server"), redis());
+        assert_eq!(called("redis-server unixsocket:/run/a.sock\0", "redis-server"), redis());
+        assert_eq!(called("/opt/a folder/redis-server\0", "redis-server"), redis());
+        let long = "a-name-of-more-bytes";
+        assert_eq!(called(long, &long[..15]).as_deref(), Some(long));
+        assert_eq!(called("", ""), None);
         let executable = executable();
         assert_eq!(Some(name(&executable).as_str()), executable.rsplit('/').next());
+    }
+
+    /// Regression: nginx was called `nginx.conf`, and its workers `nginx:`.
+    #[test]
+    fn a_title_is_no_name() {
+        for title in ["nginx: master process nginx -c /etc/nginx.conf", "nginx: worker process"] {
+            assert_eq!(called(title.as_bytes(), "nginx"), None, "{title}");
+        }
     }
 }
