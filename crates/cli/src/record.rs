@@ -24,7 +24,7 @@ use progress::Progress;
 use session::{Over, Session};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use unrecorded::{Member, report_exec, report_unrecorded};
+use unrecorded::{EarlyEnd, Member, report_early_end, report_unrecorded};
 
 /// How long to wait for samples before signals and the clock are looked at again.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -49,7 +49,7 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
     // Its children may have the threads that it has not.
     let query = if follows { sampling.query_of_any(left()) } else { sampling.query(left()) };
     let mut main = session.add(found.client.clone(), found.status.clone(), query, own)?;
-    let (mut main_runs, mut is_cut) = (true, false);
+    let mut main_ended = None;
     let mut progress = Progress::new(plan.talk);
     let what = format!("{} ({})", found.name(), found.pid());
     loop {
@@ -61,13 +61,13 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
                     |status| session.add(found.client.clone(), status, sampling.query_of_any(None), own);
                 match status.and_then(&mut again) {
                     Ok(id) => main = id,
-                    Err(_) => main_runs = false,
+                    Err(_) => main_ended = Some((Over::Refused, Instant::now())),
                 }
             }
-            Some((id, over)) if id == main => (main_runs, is_cut) = (false, over == Over::Cut),
+            Some((id, over)) if id == main => main_ended = Some((over, Instant::now())),
             _ => {}
         }
-        if !main_runs && (!follows || session.running() == 0) {
+        if main_ended.is_some() && (!follows || session.running() == 0) {
             break;
         }
         // The agents end by themselves at the deadline; what does not is not waited for.
@@ -90,8 +90,18 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
     descendants.iter_mut().for_each(Descendants::end);
     session.stop()?;
     let done = write(session, &plan, sampling, &found, descendants.as_ref());
-    report_exec(Some(&found).filter(|_| is_cut), plan.talk);
+    report_early_end(&found, early_end(main_ended, deadline), done.is_ok(), plan.talk);
     done.map(|()| ExitCode::SUCCESS)
+}
+
+/// How a recording was over before its time; `ended`: how it was over, and when.
+fn early_end(ended: Option<(Over, Instant)>, deadline: Option<Instant>) -> Option<EarlyEnd> {
+    let (over, at) = ended?;
+    let is_early = deadline.is_none_or(|deadline| at < deadline);
+    match over {
+        Over::Cut => Some(EarlyEnd::Cut),
+        Over::Whole | Over::Refused => is_early.then_some(EarlyEnd::Whole),
+    }
 }
 
 /// Writes the recording, and says what it has and lacks.

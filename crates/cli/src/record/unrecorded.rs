@@ -5,9 +5,14 @@ use super::progress::Talk;
 use crate::find::Found;
 use crate::say;
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 /// Names of processes that are printed at most.
 const MAX_NAMES: usize = 8;
+
+/// How long after its connections a process may end.
+const ENDING: Duration = Duration::from_millis(300);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A process of a recording.
 #[derive(Clone, Debug)]
@@ -72,15 +77,40 @@ pub fn report_unrecorded(names: &BTreeMap<u32, String>, talk: Talk) {
     ));
 }
 
-/// Prints, unless quiet, that a process lives on whose recording was cut.
-pub fn report_exec(cut: Option<&Found>, talk: Talk) {
-    let lives = |found: &&Found| found.process.as_ref().is_some_and(|process| !process.has_ended());
-    let Some(found) = cut.filter(lives).filter(|_| talk != Talk::Quiet) else { return };
+/// How the recording of a process was over before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EarlyEnd {
+    /// With the agent's last samples.
+    Whole,
+    /// Without them.
+    Cut,
+}
+
+/// Prints, unless quiet, why the recording of a process was over before its time. `has_samples`:
+/// where there is none, an error has said that the process ended.
+pub fn report_early_end(found: &Found, end: Option<EarlyEnd>, has_samples: bool, talk: Talk) {
+    let (Some(end), Some(process)) = (end.filter(|_| talk != Talk::Quiet), &found.process) else { return };
     let (pid, name) = (found.pid(), found.name());
-    say(format_args!(
-        "swipr: the recording ended early: {name} ({pid}) executed a program, as services do to reload, or stopped its agent\n\
-         next: `swipr record {pid}` records it from now on; `swipr run` goes on over such calls"
-    ));
+    // Its files are closed a moment before it has ended.
+    let until = Instant::now() + ENDING;
+    while !process.has_ended() && Instant::now() < until {
+        std::thread::sleep(POLL_INTERVAL);
+    }
+    match (end, process.has_ended()) {
+        (EarlyEnd::Whole, true) if has_samples => {
+            say(format_args!("swipr: the recording ended early: {name} ({pid}) has ended"));
+        }
+        (EarlyEnd::Cut, true) if has_samples => say(format_args!(
+            "swipr: the recording ended early: {name} ({pid}) has ended, by a signal perhaps\n\
+             next: samples are sent up to 2 s after they are taken, so its last ones are missing; \
+             a higher -r has them sent sooner"
+        )),
+        (EarlyEnd::Cut, false) => say(format_args!(
+            "swipr: the recording ended early: {name} ({pid}) executed a program, as services do to reload, or stopped its agent\n\
+             next: `swipr record {pid}` records it from now on; `swipr run` goes on over such calls"
+        )),
+        _ => {}
+    }
 }
 
 /// `make (12), cc (13)`, and `…` where there are more.

@@ -474,6 +474,31 @@ fn a_program_that_is_executed_meanwhile_ends_the_recording_and_that_is_told() {
     unsafe { libc::kill(pid as i32, libc::SIGKILL) };
 }
 
+/// Regression: a recording of 10 s that had 1 s, as its process had been killed, said nothing of
+/// it.
+#[test]
+fn a_process_that_ends_meanwhile_is_told() {
+    for is_killed in [true, false] {
+        let mut host = running_burner();
+        let (pid, socket) = (host.pid(), host.socket());
+        let recording = std::thread::spawn(move || {
+            says(["record", &pid.to_string(), "-d", "600s", "-o", "-", "-f", "perf"]).well()
+        });
+        wait_until("samples", || samples_taken(&socket) > 100);
+        if is_killed {
+            // SAFETY: this test's own child, which nobody has waited for.
+            unsafe { libc::kill(pid as i32, libc::SIGKILL) };
+        } else {
+            assert!(host.ended().success());
+        }
+        let said = recording.join().expect("a recording");
+        check_perf(&said.out, &[BURNS]);
+        let expected = format!("the recording ended early: {} ({pid}) has ended", &"no_frame_pointer"[..15]);
+        assert!(said.errors.contains(&expected), "{said:?}");
+        assert_eq!(said.errors.contains("by a signal perhaps"), is_killed, "{said:?}");
+    }
+}
+
 /// Regression: the file had no byte.
 #[test]
 fn a_command_that_is_killed_leaves_what_it_got() {
