@@ -10,16 +10,20 @@ use crate::record;
 use crate::shape::{ReuseThreads, Shape};
 use crate::write::{OutputTarget, write_whole};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use swipr_formats::model::Mode;
-use swipr_formats::{Options, Stacks, Weight};
+use swipr_formats::{Options, Stacks, Weight, names};
 
 /// Runs the verb.
 pub fn diff(arguments: Diff) -> Result<ExitCode, Error> {
     let read = |path| stacks(path, arguments.weight.map(Weight::from));
     let ((before, before_mode), (after, after_mode)) = (read(&arguments.before)?, read(&arguments.after)?);
+    if let Some(why) = differ([(&arguments.before, &before), (&arguments.after, &after)]) {
+        let next = "compare profiles of one kind";
+        return Err(Error::new(why, next).exit(Exit::Usage));
+    }
     if let (Some(before_mode), Some(after_mode)) = (before_mode, after_mode)
         && before_mode != after_mode
     {
@@ -66,17 +70,29 @@ pub fn diff(arguments: Diff) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Why they cannot be compared, if they have weights of different kinds.
+fn differ(both: [(&PathBuf, &Stacks); 2]) -> Option<String> {
+    let of = |(path, stacks): (&PathBuf, &Stacks)| match &stacks.measure {
+        Some(measure) => format!("{} is of {}", path.display(), names::measure(measure)),
+        None => format!("{} is of time", path.display()),
+    };
+    let [before, after] = both;
+    let is_one = before.1.measure == after.1.measure;
+    (!is_one).then(|| format!("cannot compare: {}, {}", of(before), of(after)))
+}
+
 /// A recording's stacks, of all threads together, and its mode, where the file says it.
 fn stacks(path: &Path, weight: Option<Weight>) -> Result<(Stacks, Option<Mode>), Error> {
     let cannot = |error| convert::cannot_read(path, error);
     let folded =
         swipr_formats::find("folded").ok_or_else(|| cannot(read::unreadable("no format holds it")))?;
     let mut writer = (folded.make)(&Options { merge_threads: true, weight, ..Options::default() });
-    let (mut bytes, mut samples, mut mode) = (Vec::new(), 0_u64, Mode::Wall);
+    let (mut bytes, mut samples, mut mode, mut measure) = (Vec::new(), 0_u64, Mode::Wall, None);
     let mut take = |event| {
         match event {
             Event::Header(header) => {
                 mode = header.mode;
+                measure.clone_from(&header.measure);
                 writer.begin(&header, &mut bytes);
             }
             Event::Sample(sample) => {
@@ -98,11 +114,12 @@ fn stacks(path: &Path, weight: Option<Weight>) -> Result<(Stacks, Option<Mode>),
     let stacks = Stacks::read(&String::from_utf8_lossy(&bytes))
         .map_err(|error| cannot(read::unreadable(error.to_string())))?;
     let stacks = Stacks { weights: without_ids(stacks.weights), ..stacks };
-    let unit = Some(weight.unwrap_or(Weight::of(mode)));
+    let usual = if measure.is_some() { Weight::Nanoseconds } else { Weight::of(mode) };
+    let unit = Some(weight.unwrap_or(usual));
     let waits = || stacks.weights.keys().filter_map(|stack| stack.last()).any(|leaf| read::is_waiting(leaf));
     // Large counts are nanoseconds, of CPU time; small ones may be anything.
     let is_known = found.format != Readable::Folded || mode == Mode::Cpu || waits();
-    Ok((Stacks { unit, ..stacks }, is_known.then_some(mode)))
+    Ok((Stacks { unit, measure, ..stacks }, is_known.then_some(mode)))
 }
 
 /// Processes of one name are one, as threads are: the next run has others.

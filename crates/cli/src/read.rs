@@ -20,7 +20,8 @@ use crate::shape::Shape;
 use input::Input;
 use std::io::Read;
 use std::sync::Arc;
-use swipr_formats::model::{Frame, FrameKind, Function, Header, Language, Mode, Summary, Thread};
+use swipr_formats::model::{Frame, FrameKind, Function, Header, Language, Measure, Mode, Summary, Thread};
+use swipr_formats::names::measure;
 use swipr_symbols::demangle::demangle;
 
 /// Largest file that is read, unpacked.
@@ -88,11 +89,19 @@ pub struct Contents {
     pub format: Readable,
     /// The events that were counted, where they are no clock's.
     counted: Vec<String>,
+    /// What weights are, where they are no time.
+    measure: Option<Measure>,
 }
 
 impl Contents {
     /// Says so, if what was counted is not time.
     pub fn hint(&self) {
+        if let Some(counted) = &self.measure {
+            crate::say(format_args!(
+                "swipr: what is counted is {}, no time: where times are shown, 1 ns stands for 1",
+                measure(counted)
+            ));
+        }
         if !self.counted.is_empty() {
             crate::say(format_args!(
                 "swipr: what is counted is {}, not nanoseconds: read the shares, not the times\n\
@@ -135,11 +144,15 @@ pub fn recording(
         Readable::Perf => perf::read(&input, name, shape, to).map(|events| counted = events),
         Readable::Folded => folded::read(&input, name, shape, to),
         Readable::Pprof => {
-            return pprof::read(&input.whole()?, name, shape, to).map(|()| Contents { format, counted });
+            return pprof::read(&input.whole()?, name, shape, to).map(|measure| Contents {
+                format,
+                counted,
+                measure,
+            });
         }
     }
     .map_err(unreadable)?;
-    Ok(Contents { format, counted })
+    Ok(Contents { format, counted, measure: None })
 }
 
 /// Why a file is not read, and which are.
@@ -162,6 +175,7 @@ fn header(name: &str, pid: u32, mode: Mode, start_ns: u64) -> Header {
         start_ns,
         interval_ns: 10_000_000,
         mode,
+        measure: None,
     }
 }
 

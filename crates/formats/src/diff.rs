@@ -13,7 +13,7 @@ use crate::Weight;
 use crate::category::Class;
 use crate::display::DisplayFrame;
 use crate::json::{Members, string};
-use crate::model::State;
+use crate::model::{Measure, State};
 use crate::names;
 use crate::page_data::{Columns, Numbers};
 use crate::picture::{Baseline, Picture};
@@ -27,6 +27,8 @@ pub struct Stacks {
     pub weights: BTreeMap<Vec<String>, u64>,
     /// What they count, where that is known: folded stacks do not say it.
     pub unit: Option<Weight>,
+    /// Weights that are no time, where they are not samples.
+    pub measure: Option<Measure>,
 }
 
 /// A line that is no folded stack.
@@ -63,9 +65,12 @@ impl Stacks {
 
     /// The sum, for people.
     fn whole_text(&self) -> String {
-        match self.unit {
-            Some(Weight::Nanoseconds) => format!("{:.3} s", self.whole() as f64 / 1e9),
-            Some(Weight::Samples) | None => format!("{} samples", self.whole()),
+        match (self.unit, &self.measure) {
+            (Some(Weight::Nanoseconds), Some(measure)) => {
+                format!("{} {}", self.whole(), names::printable(&measure.unit))
+            }
+            (Some(Weight::Nanoseconds), None) => format!("{:.3} s", self.whole() as f64 / 1e9),
+            (Some(Weight::Samples) | None, _) => format!("{} samples", self.whole()),
         }
     }
 }
@@ -92,7 +97,13 @@ impl Diff {
         let [after, before] = [&self.after, &self.before].map(Stacks::whole_text);
         let about = format!("after, {after}, compared with {before} before");
         let unit = self.after.unit.unwrap_or(Weight::Samples);
-        let texts = Texts { title: &self.title, about: &about, stats: "diff", unit };
+        let texts = Texts {
+            title: &self.title,
+            about: &about,
+            stats: "diff",
+            unit,
+            measure: self.after.measure.as_ref(),
+        };
         svg::drawing(&self.picture(), &texts, Palette::Change)
     }
 

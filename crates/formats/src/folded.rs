@@ -22,6 +22,7 @@ pub(crate) fn make(options: &Options) -> Box<dyn Format> {
         options: Options { max_depth: None, ..options.clone() },
         pid: 0,
         mode: Mode::Wall,
+        measures_other: false,
         totals: Some(Totals::new(options)),
     })
 }
@@ -30,6 +31,7 @@ struct Folded {
     options: Options,
     pid: u32,
     mode: Mode,
+    measures_other: bool,
     /// `None` once written.
     totals: Option<Totals>,
 }
@@ -38,6 +40,7 @@ impl Format for Folded {
     fn begin(&mut self, header: &Header, _out: &mut Vec<u8>) {
         self.pid = header.pid;
         self.mode = header.mode;
+        self.measures_other = header.measure.is_some();
     }
 
     fn sample(&mut self, sample: &Sample<'_>, _out: &mut Vec<u8>) {
@@ -48,7 +51,8 @@ impl Format for Folded {
 
     fn finish(&mut self, summary: &Summary, out: &mut Vec<u8>) {
         let mut lines: BTreeMap<String, u64> = BTreeMap::new();
-        let weight = self.options.weight.unwrap_or(Weight::of(self.mode));
+        let usual = if self.measures_other { Weight::Nanoseconds } else { Weight::of(self.mode) };
+        let weight = self.options.weight.unwrap_or(usual);
         for total in self.totals.take().map(Totals::finish).iter().flat_map(Finished::iter) {
             let count = match weight {
                 Weight::Samples => total.sum.samples,

@@ -58,6 +58,7 @@ impl MemoryRecording {
             start_ns: 0,
             interval_ns: 0,
             mode: Mode::Wall,
+            measure: None,
         };
         let (threads, stacks) = (ThreadNumbers::new(), StackNumbers::new());
         MemoryRecording { header, summary: None, slices: BTreeMap::new(), threads, stacks }

@@ -4,7 +4,7 @@ mod code;
 mod recording;
 
 pub use code::{Frame, FrameKind, Function, Language, Module, Stack};
-pub use recording::{Cost, Count, Header, Summary};
+pub use recording::{Cost, Count, Header, Measure, Summary};
 
 use std::sync::Arc;
 

@@ -10,7 +10,7 @@ mod shorten;
 use std::borrow::Cow;
 
 use crate::Names;
-use crate::model::{Frame, FrameKind, Function};
+use crate::model::{Frame, FrameKind, Function, Measure};
 
 /// What stands for a function or a module that is not known.
 pub const UNKNOWN: &str = "[unknown]";
@@ -200,6 +200,14 @@ fn without_hash(name: &str) -> Option<&str> {
     let (rest, hash) = name.split_at_checked(name.len().checked_sub(17)?)?;
     let digits = hash.strip_prefix('h')?;
     digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(rest)
+}
+
+/// What weights are that are no time: `inuse_space in bytes`.
+pub fn measure(measure: &Measure) -> String {
+    match measure.unit.as_str() {
+        "count" => printable(&measure.kind),
+        unit => format!("{} in {}", printable(&measure.kind), printable(unit)),
+    }
 }
 
 #[cfg(test)]

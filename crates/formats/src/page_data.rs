@@ -103,6 +103,7 @@ pub(crate) fn about(header: &Header, options: &Options) -> Members {
         .field("process", string(&names::printable(&header.process_name)))
         .field("pid", header.pid)
         .field("mode", string(mode))
+        .maybe("whole", header.measure.as_ref().map(|measure| string(&names::measure(measure))))
         .field("interval_ns", header.interval_ns)
         .maybe("when", (header.start_ns > 0).then(|| string(&clock::utc(header.start_ns))))
 }

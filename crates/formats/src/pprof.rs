@@ -75,7 +75,11 @@ fn profile(options: &Options, header: &Header, totals: &Finished, summary: &Summ
     };
     let mut profile = Message::new();
     let snapshot = options.snapshot;
-    let (kind, unit) = if snapshot { ("goroutine", "count") } else { (clock, "nanoseconds") };
+    let (kind, unit) = match &header.measure {
+        _ if snapshot => ("goroutine", "count"),
+        Some(measure) => (measure.kind.as_str(), measure.unit.as_str()),
+        None => (clock, "nanoseconds"),
+    };
     if !snapshot {
         profile.message(1, value_type(&mut tables, "samples", "count"));
     }

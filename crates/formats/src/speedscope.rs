@@ -18,6 +18,7 @@ pub(crate) fn make(options: &Options) -> Box<dyn Format> {
     Box::new(Speedscope {
         options: options.clone(),
         header: None,
+        unit: "nanoseconds",
         stacks: DisplayTree::new(options),
         timeline: Timeline::new(),
         merged: Arc::new(Thread { tid: 0, name: String::new() }),
@@ -27,6 +28,7 @@ pub(crate) fn make(options: &Options) -> Box<dyn Format> {
 struct Speedscope {
     options: Options,
     header: Option<Header>,
+    unit: &'static str,
     stacks: DisplayTree,
     timeline: Timeline,
     /// Stands for all threads where they are merged.
@@ -39,6 +41,12 @@ impl Format for Speedscope {
         self.timeline.begin(header);
         self.merged = Arc::new(Thread { tid: header.pid, name: header.process_name.clone() });
         self.header = Some(header.clone());
+        // Of the units that its schema has.
+        self.unit = match &header.measure {
+            None => "nanoseconds",
+            Some(measure) if measure.unit == "bytes" => "bytes",
+            Some(_) => "none",
+        };
     }
 
     fn sample(&mut self, sample: &Sample<'_>, _out: &mut Vec<u8>) {
@@ -113,7 +121,7 @@ impl Speedscope {
         Members::object()
             .field("type", string("sampled"))
             .field("name", string(&names::printable(&format!("{} ({})", thread.name, thread.tid))))
-            .field("unit", string("nanoseconds"))
+            .field("unit", string(self.unit))
             .field("startValue", 0)
             .field("endValue", sum)
             .field("samples", stacks.end())

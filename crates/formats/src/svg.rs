@@ -14,7 +14,7 @@ use crate::category::Class;
 use crate::display::{DisplayFrame, DisplayTree};
 use crate::intern::ThreadNumbers;
 use crate::jit_tier::{Tier, tier};
-use crate::model::{Header, Mode, Sample, Summary};
+use crate::model::{Header, Measure, Mode, Sample, Summary};
 use crate::picture::{Baseline, Box, Picture};
 use crate::stats::{stats_line, why_empty};
 use crate::template::escaped;
@@ -83,10 +83,21 @@ impl Format for Svg {
         let title = self.options.title.clone().unwrap_or_else(|| header.title());
         let about = match self.stacks.tree.len() {
             1 => format!("No samples: {}", why_empty(summary)),
-            _ => format!("{mode}, {:.1} s, {} samples", summary.duration_ns as f64 / 1e9, summary.samples),
+            _ => match &header.measure {
+                Some(measure) => names::measure(measure),
+                None => {
+                    format!("{mode}, {:.1} s, {} samples", summary.duration_ns as f64 / 1e9, summary.samples)
+                }
+            },
         };
         let stats = stats_line(summary);
-        let texts = Texts { title: &title, about: &about, stats: &stats, unit: Weight::Nanoseconds };
+        let texts = Texts {
+            title: &title,
+            about: &about,
+            stats: &stats,
+            unit: Weight::Nanoseconds,
+            measure: header.measure.as_ref(),
+        };
         out.extend_from_slice(drawing(&picture, &texts, Palette::Kinds).as_bytes());
     }
 }
@@ -98,6 +109,8 @@ pub(crate) struct Texts<'a> {
     pub(crate) stats: &'a str,
     /// What weights count.
     pub(crate) unit: Weight,
+    /// Weights that are no time.
+    pub(crate) measure: Option<&'a Measure>,
 }
 
 /// What colours mean.
@@ -129,7 +142,7 @@ pub(crate) fn drawing(picture: &Picture, texts: &Texts<'_>, tint: Palette) -> St
     );
     let earlier = boxes.first().map_or(0, |all| all.earlier);
     for each in &boxes {
-        one_box(&mut out, picture, each, (scale, texts.unit), Baselines { now: whole, earlier }, tint);
+        one_box(&mut out, picture, each, (scale, texts), Baselines { now: whole, earlier }, tint);
     }
     out.push_str("</g>\n<script><![CDATA[");
     out.push_str(include_str!(concat!(env!("OUT_DIR"), "/svg.js")));
@@ -148,7 +161,7 @@ fn one_box(
     out: &mut String,
     picture: &Picture,
     each: &Box,
-    (scale, unit): (f64, Weight),
+    (scale, texts): (f64, &Texts<'_>),
     whole: Baselines,
     tint: Palette,
 ) {
@@ -172,9 +185,12 @@ fn one_box(
         }
         _ => String::new(),
     };
-    let amount = match unit {
-        Weight::Nanoseconds => format!("{:.3} ms", each.weight as f64 / 1e6),
-        Weight::Samples => format!("{} samples", each.weight),
+    let amount = match (texts.unit, texts.measure) {
+        (Weight::Nanoseconds, Some(measure)) => {
+            format!("{} {}", each.weight, names::printable(&measure.unit))
+        }
+        (Weight::Nanoseconds, None) => format!("{:.3} ms", each.weight as f64 / 1e6),
+        (Weight::Samples, _) => format!("{} samples", each.weight),
     };
     let hover = escaped(&format!("{name} ({share:.2}%, {amount}{change}){module}"));
     let room = ((width - 6.0) / 7.0) as usize;

@@ -44,6 +44,7 @@ impl Reader {
             start_ns: 0,
             interval_ns: 0,
             mode: Mode::Wall,
+            measure: None,
         };
         let (modules, threads, stacks, open) = <_>::default();
         Reader { recording: Recording::new(header), modules, threads, stacks, open }

@@ -231,5 +231,6 @@ fn header(request: &Request, start_ns: u64) -> Header {
         start_ns,
         interval_ns: request.interval.as_nanos() as u64,
         mode: request.mode,
+        measure: None,
     }
 }

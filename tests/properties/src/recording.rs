@@ -57,6 +57,7 @@ impl Recording {
                 start_ns: START_NS,
                 interval_ns: 10_000_000,
                 mode,
+                measure: None,
             },
             samples: Vec::new(),
             summary: Summary { duration_ns: 1_000_000_000, ..Summary::default() },

@@ -10,7 +10,7 @@ use crate::event::{Event, OwnedSample};
 use crate::shape::Shape;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use swipr_formats::model::{Frame, FrameKind, Function, Mode, Module, State, Thread};
+use swipr_formats::model::{Frame, FrameKind, Function, Measure, Mode, Module, State, Thread};
 use tables::{PprofProfile, RawMapping, Sample};
 
 pub(super) fn read(
@@ -18,7 +18,7 @@ pub(super) fn read(
     name: &str,
     shape: &Arc<Shape>,
     to: &mut dyn FnMut(Event) -> Result<(), String>,
-) -> Result<(), Error> {
+) -> Result<Option<Measure>, Error> {
     let profile = PprofProfile::parse(bytes).map_err(unreadable)?;
     if profile.samples.is_empty() {
         return Err(unreadable("there is no sample in it, or it is no pprof profile"));
@@ -28,7 +28,8 @@ pub(super) fn read(
         let why = "it has negative values: it is the difference of two profiles";
         return Err(Error::new(why, "compare the two themselves: swipr diff BEFORE AFTER"));
     }
-    samples(&profile, name, shape, to).map_err(unreadable)
+    samples(&profile, name, shape, to).map_err(unreadable)?;
+    Ok(profile.measure())
 }
 
 fn samples(
@@ -38,14 +39,14 @@ fn samples(
     to: &mut dyn FnMut(Event) -> Result<(), String>,
 ) -> Result<(), String> {
     let text = |&(kind, unit): &(u64, u64)| (profile.text(kind), profile.text(unit));
-    let types: Vec<(String, String)> = profile.sample_types.iter().map(text).collect();
-    let count = types.iter().position(|(kind, unit)| kind == "samples" || unit == "count");
-    let weight = types.iter().rposition(|(_, unit)| unit != "count");
+    let types = profile.types();
+    let (count, weight) = profile.values();
     let unit_ns = weight.and_then(|index| types.get(index)).and_then(|(_, unit)| nanoseconds(unit));
     let mode = if types.iter().any(|(kind, _)| kind == "cpu") { Mode::Cpu } else { Mode::Wall };
     let (process, pid) = profile.process(name);
     let mut header = header(&process, pid, mode, profile.time_ns);
     header.executable = profile.executable().unwrap_or(header.executable);
+    header.measure = profile.measure();
     if profile.period > 0 {
         let unit_ns = nanoseconds(&text(&profile.period_type).1).unwrap_or(1);
         header.interval_ns = profile.period.saturating_mul(unit_ns);
@@ -65,7 +66,8 @@ fn samples(
         let ticks =
             value(count).or(total.filter(|_| is_wall).map(|total| total.saturating_add(of_one / 2) / of_one));
         let ticks = ticks.unwrap_or(1).clamp(1, u64::from(u32::MAX));
-        let total = total.unwrap_or(ticks.saturating_mul(header.interval_ns));
+        let each_ns = if header.measure.is_some() { 1 } else { header.interval_ns };
+        let total = total.unwrap_or(ticks.saturating_mul(each_ns));
         if value(count) == Some(0) && total == 0 {
             continue;
         }
@@ -91,6 +93,34 @@ fn samples(
 }
 
 impl PprofProfile<'_> {
+    /// The kinds of a sample's values, with their units.
+    fn types(&self) -> Vec<(String, String)> {
+        self.sample_types.iter().map(|&(kind, unit)| (self.text(kind), self.text(unit))).collect()
+    }
+
+    /// Which of a sample's values are its count and its weight: of several weights the one that
+    /// the profile names, or else the last, with the count before it.
+    fn values(&self) -> (Option<usize>, Option<usize>) {
+        let (types, default) = (self.types(), self.text(self.default_type));
+        let is_count =
+            |index: usize| types.get(index).is_some_and(|(kind, unit)| kind == "samples" || unit == "count");
+        let first = (0..types.len()).find(|&index| is_count(index));
+        let meant = types.iter().position(|(kind, _)| !default.is_empty() && *kind == default);
+        match meant.or_else(|| types.iter().rposition(|(_, unit)| unit != "count")) {
+            Some(meant) if is_count(meant) => (Some(meant), None),
+            Some(meant) => (meant.checked_sub(1).filter(|&before| is_count(before)).or(first), Some(meant)),
+            None => (first, None),
+        }
+    }
+
+    /// What the weight is, if it is no time: of counts alone, if they are no samples.
+    fn measure(&self) -> Option<Measure> {
+        let (count, weight) = self.values();
+        let (kind, unit) = self.types().swap_remove(weight.or(count)?);
+        let is_time = if weight.is_some() { nanoseconds(&unit).is_some() } else { kind == "samples" };
+        (!is_time).then_some(Measure { kind, unit })
+    }
+
     /// The program's file.
     fn executable(&self) -> Option<String> {
         let file = self.text(self.mappings.get(&self.program?)?.file);

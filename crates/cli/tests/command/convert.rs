@@ -342,6 +342,43 @@ fn times_of_a_pprof_profile_may_be_in_any_unit() {
     }
 }
 
+/// Regression: bytes of Go's heap profile were milliseconds of wall-clock time, and its first kind
+/// of value the samples.
+#[test]
+fn a_profile_of_memory_is_of_bytes() {
+    let directory = Directory::new();
+    let file = |name: &str, bytes: Vec<u8>| {
+        let path = directory.path().join(name);
+        std::fs::write(&path, bytes).expect("a file");
+        path.display().to_string()
+    };
+    let heap = file("heap.pb", profile("inuse_space", "bytes", [5, 50], [4096, 512]));
+    let converted = |format: &str| says(["convert", &heap, "-f", format, "-o", "-"]).well();
+    let said = converted("folded");
+    assert_eq!(said.out, "main 512\nmain;work 50\n");
+    assert!(said.errors.contains("what is counted is inuse_space in bytes, no time"), "{said:?}");
+    let svg = converted("svg").out;
+    assert!(svg.contains("inuse_space in bytes") && svg.contains(", 50 bytes"), "{svg}");
+    assert!(!svg.contains(" ms") && !svg.contains("wall clock"), "{svg}");
+    assert!(converted("html").out.contains("\"whole\":\"inuse_space in bytes\""));
+    assert!(converted("speedscope").out.contains("\"unit\":\"bytes\""));
+    let pprof = directory.path().join("again.pb.gz").display().to_string();
+    says(["convert", &heap, "-o", &pprof, "-q"]).well();
+    assert!(
+        says(["convert", &pprof, "-f", "folded", "-o", "-"]).well().errors.contains("inuse_space in bytes")
+    );
+    let said = says(["diff", &heap, &pprof]).well();
+    assert!(said.out.contains("562 bytes before, 562 bytes after"), "{said:?}");
+    let mut counts =
+        Profile::decode(&*profile("inuse_space", "bytes", [5, 50], [4096, 512])).expect("a profile");
+    counts.default_sample_type = 1;
+    let counts = file("counts.pb", counts.encode_to_vec());
+    assert_eq!(says(["convert", &counts, "-f", "folded", "-o", "-"]).well().out, "main 4096\nmain;work 5\n");
+    let time = file("time.pb", profile("cpu", "nanoseconds", [5, 50], [3, 30]));
+    let expected = "heap.pb is of inuse_space in bytes, ";
+    says(["diff", &heap, &time]).refuses(2, &["cannot compare", expected, "time.pb is of time"]);
+}
+
 /// Regression: -30 became 18,446,744,073,709,551,586 nanoseconds.
 #[test]
 fn a_pprof_profile_that_is_a_difference_is_refused() {

@@ -22,6 +22,7 @@ fn ring() -> FlightRecorder {
         start_ns: 0,
         interval_ns: 20_000_000,
         mode: Mode::Wall,
+        measure: None,
     };
     FlightRecorder::new(header, 60_000_000_000)
 }

@@ -18,6 +18,17 @@ pub struct Header {
     pub interval_ns: u64,
     /// What weights count.
     pub mode: Mode,
+    /// What they are, where they are no nanoseconds.
+    pub measure: Option<Measure>,
+}
+
+/// Weights that are no time, such as the bytes of a profile of the heap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Measure {
+    /// `inuse_space`.
+    pub kind: String,
+    /// `bytes`.
+    pub unit: String,
 }
 
 impl Header {

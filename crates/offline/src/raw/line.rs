@@ -52,6 +52,7 @@ impl HeaderLine {
             start_ns: self.start_ns,
             interval_ns: self.interval_ns,
             mode,
+            measure: None,
         })
     }
 }

@@ -151,6 +151,7 @@ impl Made {
             start_ns: START_NS,
             interval_ns: 10_000_000,
             mode: choices.one_of(&[Mode::Wall, Mode::Cpu]),
+            measure: None,
         };
         let count = 1 + choices.below(3) as u32;
         let threads: Vec<_> =

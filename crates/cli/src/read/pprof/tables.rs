@@ -19,6 +19,8 @@ pub struct PprofProfile<'a> {
     /// The mapping that was written first: the program's.
     pub program: Option<u64>,
     pub comments: Vec<u64>,
+    /// The kind of value that is meant, where there are several.
+    pub default_type: u64,
 }
 
 #[derive(Default)]
@@ -72,6 +74,7 @@ impl<'a> PprofProfile<'a> {
                 11 => profile.period_type = pair(value)?,
                 12 => profile.period = value.number(),
                 13 => value.numbers(&mut profile.comments)?,
+                14 => profile.default_type = value.number(),
                 _ => {}
             }
             Ok(())

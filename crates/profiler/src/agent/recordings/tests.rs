@@ -57,6 +57,7 @@ fn what_was_kept_is_written_for_so_many_clients_as_may_record() {
         start_ns: 0,
         interval_ns: 10_000_000,
         mode: Mode::Wall,
+        measure: None,
     };
     *agent.flight_recorder.lock().unwrap() =
         Some(AddressRecorder::new(header, Duration::from_secs(1), EpochClock::now()));
