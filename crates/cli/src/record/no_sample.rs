@@ -57,11 +57,17 @@ pub(super) fn no_agent() -> Error {
 }
 
 /// Of a process that ended, or stopped answering, before a sample was sent.
-pub(super) fn cut(summary: &Summary) -> Error {
+pub(super) fn cut(summary: &Summary, recorder: Recorder) -> Error {
     let (ticks, seconds) = (grouped(summary.ticks), summary.duration_ns as f64 / 1e9);
     let why = format!("the process ended, or stopped answering, after {ticks} ticks in {seconds:.1} s");
-    let next = "samples are sent up to 2 s after they are taken: `swipr run` has the last ones, a higher -r has them sent sooner; \
-                --idle records threads that wait, too";
+    let last = match recorder {
+        Recorder::Run => "of a program that ends by a signal the last ones are lost",
+        Recorder::Record | Recorder::RecordAll => "`swipr run` has the last ones",
+    };
+    let next = format!(
+        "samples are sent up to 2 s after they are taken: {last}, a higher -r has them sent sooner; \
+         --idle records threads that wait, too"
+    );
     Error::new(format!("not a single sample came: {why}"), next)
 }
 

@@ -226,7 +226,7 @@ impl Session {
             let mut reasons = self.errors.into_iter().filter(|error| error.exit != Exit::NotProfilable);
             let mut error = reasons.next().unwrap_or_else(|| match self.started {
                 0 if summary.duration_ns > LONG_NS => no_agent(),
-                _ if self.is_cut && summary.ticks > 0 => cut(&summary),
+                _ if self.is_cut && summary.ticks > 0 => cut(&summary, self.recorder),
                 _ => nothing(&summary, self.hindrance, self.recorder, self.is_filtered),
             });
             if let Some(earlier) = self.writer.earlier_file() {
