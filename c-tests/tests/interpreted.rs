@@ -411,7 +411,7 @@ import ctypes, sys
 call = ctypes.PyDLL(sys.argv[1]).call
 call.argtypes, call.restype = [ctypes.py_object], ctypes.py_object
 def inner():
-    for i in range(20000): pass
+    for i in range(200000): pass
 def outer():
     while True: call(inner)
 print('ready', flush=True)
