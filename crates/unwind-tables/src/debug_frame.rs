@@ -61,7 +61,7 @@ impl<'a> DebugFunctions<'a> {
                 }
             }
         }
-        functions.sort_unstable();
+        functions = Described::sorted(&functions);
         functions.dedup_by_key(|function| function.start);
         DebugFunctions { section, bytes, bases, bias, functions, stack_switches }
     }

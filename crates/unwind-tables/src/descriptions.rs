@@ -3,6 +3,7 @@
 //! many there are, where the section itself may lack a terminator (vdso) or have
 //! one in its middle (some linkers). The section is walked where there is no table.
 
+use crate::order::sorted_by;
 use gimli::{BaseAddresses, EhFrame, EhFrameHdr, EhFrameOffset, LittleEndian, UnwindSection, Vendor};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -24,6 +25,14 @@ pub(crate) struct Described {
     pub(crate) start: u64,
     /// Offset of the description in its section.
     pub(crate) offset: usize,
+}
+
+impl Described {
+    /// By start, and of equal starts by offset.
+    pub(crate) fn sorted(all: &[Described]) -> Vec<Described> {
+        let by_offset = sorted_by(all, |described| described.offset as u64);
+        sorted_by(&by_offset, |described| described.start)
+    }
 }
 
 /// An `.eh_frame` section at an address.
@@ -86,7 +95,7 @@ impl<'a> Descriptions<'a> {
         let mut found = header.and_then(|header| self.by_header(header)).unwrap_or_else(|| self.by_walking());
         found.retain(|described| text.contains(&described.start));
         if !found.is_sorted() {
-            found.sort_unstable();
+            found = Described::sorted(&found);
         }
         // `dedup_by` keeps the first of each run: make that the last of its start.
         found.reverse();

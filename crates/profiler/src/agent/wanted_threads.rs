@@ -31,14 +31,18 @@ pub fn check(request: &Request) -> Result<(), String> {
     }
     let Some(regex) = names else { return Ok(()) };
     all.retain(|tid| !own_threads::contains(*tid) && (tids.is_empty() || tids.contains(tid)));
-    let mut found: Vec<String> = all.iter().map(|&tid| name(tid)).collect();
+    let found: Vec<String> = all.iter().map(|&tid| name(tid)).collect();
     if found.iter().any(|name| regex.is_match(name)) || interpreters::may_name_threads() {
         return Ok(());
     }
-    found.sort_unstable();
-    found.dedup();
-    let more = found.len().saturating_sub(MAX_NAMES);
-    found.truncate(MAX_NAMES);
+    let mut names: Vec<String> = vec![];
+    for name in found {
+        if let Err(at) = names.binary_search(&name) {
+            names.insert(at, name);
+        }
+    }
+    let more = names.len().saturating_sub(MAX_NAMES);
+    names.truncate(MAX_NAMES);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    Err(format!("no thread's name matches \"{regex}\"; there are {}{more}", found.join(", ")))
+    Err(format!("no thread's name matches \"{regex}\"; there are {}{more}", names.join(", ")))
 }

@@ -28,6 +28,7 @@ use crate::stack::RawStack;
 use rhythm::Rhythm;
 use std::sync::Arc;
 use swipr_formats::model::{Mode, State};
+use swipr_symbols::rows::order::sorted_by;
 use waiting::WaitingPlaces;
 
 /// A window's length. If the thread ran, it waits for `MANY_HITS`, up to `LONGEST_WINDOW_NS`.
@@ -159,18 +160,17 @@ impl Account {
         self.kernel_ns -= kernel_ns;
         let missed_ns = [self.unarmed_ns, kernel_ns];
         self.donate(running_ns + self.left_ns[0] as u64, interval_ns, ends);
-        let mut samples = match mode {
+        let samples = match mode {
             Mode::Cpu => self.cpu_samples(running_ns, missed_ns, interval_ns, ends),
             Mode::Wall => self.wall_samples(times_ns, missed_ns, interval_ns.max(1), ends),
         };
-        samples.sort_unstable_by_key(|sample| sample.ns);
         let ran_at = self.hits_of(Kind::Running).last().map(|hit| hit.stack.clone());
         self.ran_at = ran_at.or(self.ran_at.take());
         self.opened = self.last;
         self.unarmed_ns = 0;
         self.found = [0; 3];
         self.hits.clear();
-        samples
+        sorted_by(&samples, |sample| sample.ns)
     }
 
     /// What becomes of running time, should the window have no hit. Where one was to be expected,
