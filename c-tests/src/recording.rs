@@ -77,7 +77,11 @@ impl Recording {
     pub fn parse(text: &str, stats: &str) -> Result<Self, String> {
         let is_perf = text.starts_with('#') || text.contains("\n\t");
         let samples = if is_perf { perf(text)? } else { folded(text)? };
-        const UNSEEN: [&str; 2] = ["[not sampled]", "[not sampled: the kernel does not say where it waits]"];
+        const UNSEEN: [&str; 3] = [
+            "[not sampled]",
+            "[not sampled: in the kernel]",
+            "[not sampled: the kernel does not say where it waits]",
+        ];
         let is_unseen = |sample: &Sample| sample.frames.iter().any(|frame| UNSEEN.contains(&&*frame.name));
         let (unseen, samples): (Vec<_>, Vec<_>) = samples.into_iter().partition(is_unseen);
         Ok(Self {
