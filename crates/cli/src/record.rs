@@ -90,7 +90,7 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
     descendants.iter_mut().for_each(Descendants::end);
     session.stop()?;
     let done = write(session, &plan, sampling, &found, descendants.as_ref());
-    report_early_end(&found, early_end(main_ended, deadline), done.is_ok(), plan.talk);
+    report_early_end(&found, &what, early_end(main_ended, deadline), done.is_ok(), plan.talk);
     done.map(|()| ExitCode::SUCCESS)
 }
 

@@ -86,11 +86,12 @@ pub enum EarlyEnd {
     Cut,
 }
 
-/// Prints, unless quiet, why the recording of a process was over before its time. `has_samples`:
-/// where there is none, an error has said that the process ended.
-pub fn report_early_end(found: &Found, end: Option<EarlyEnd>, has_samples: bool, talk: Talk) {
+/// Prints, unless quiet, why the recording of a process was over before its time. `what`: its name,
+/// which nobody knows once it has ended, and its id. `has_samples`: where there is none, an error
+/// has said that the process ended.
+pub fn report_early_end(found: &Found, what: &str, end: Option<EarlyEnd>, has_samples: bool, talk: Talk) {
     let (Some(end), Some(process)) = (end.filter(|_| talk != Talk::Quiet), &found.process) else { return };
-    let (pid, name) = (found.pid(), found.name());
+    let pid = found.pid();
     // Its files are closed a moment before it has ended.
     let until = Instant::now() + ENDING;
     while !process.has_ended() && Instant::now() < until {
@@ -98,15 +99,15 @@ pub fn report_early_end(found: &Found, end: Option<EarlyEnd>, has_samples: bool,
     }
     match (end, process.has_ended()) {
         (EarlyEnd::Whole, true) if has_samples => {
-            say(format_args!("swipr: the recording ended early: {name} ({pid}) has ended"));
+            say(format_args!("swipr: the recording ended early: {what} has ended"));
         }
         (EarlyEnd::Cut, true) if has_samples => say(format_args!(
-            "swipr: the recording ended early: {name} ({pid}) has ended, by a signal perhaps\n\
+            "swipr: the recording ended early: {what} has ended, by a signal perhaps\n\
              next: samples are sent up to 2 s after they are taken, so its last ones are missing; \
              a higher -r has them sent sooner"
         )),
         (EarlyEnd::Cut, false) => say(format_args!(
-            "swipr: the recording ended early: {name} ({pid}) executed a program, as services do to reload, or stopped its agent\n\
+            "swipr: the recording ended early: {what} executed a program, as services do to reload, or stopped its agent\n\
              next: `swipr record {pid}` records it from now on; `swipr run` goes on over such calls"
         )),
         _ => {}
