@@ -76,7 +76,14 @@ mod tests {
 
     #[test]
     fn a_stack_is_shared_if_another_living_thread_has_it() {
-        let in_thread = |run: fn() -> [bool; 3]| std::thread::spawn(run).join().unwrap();
+        // The kernel has a thread a little longer than the one that joins it waits.
+        let in_thread = |run: fn() -> [bool; 3]| {
+            let (shared, thread) = std::thread::spawn(move || (run(), process::tid())).join().unwrap();
+            while threads::cpu_ns(thread).is_some() {
+                std::thread::yield_now();
+            }
+            shared
+        };
         assert_eq!(in_thread(|| [take(0x10_0000), take(0x10_0000), take(0)]), [false; 3]);
         // Given back, and that of a thread that has ended.
         assert_eq!(in_thread(|| [take(0x10_0000), take(0x20_0000), take(0x30_0000)]), [false; 3]);
