@@ -36,6 +36,11 @@ const MAX_WALL_HZ: u32 = 50;
 /// How long a key is waited for before samples are counted.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
+/// How long after the beginning a whole period can be shown, besides its own time; and how often
+/// the picture changes until then, at least.
+const SETTLES: Duration = Duration::from_secs(3);
+const FIRST_DELAY: Duration = Duration::from_millis(500);
+
 /// What is shown, and how.
 #[derive(Debug)]
 pub(crate) struct Screen {
@@ -185,7 +190,9 @@ fn show(
         take(screen, of_cpu, |aggregate, sample| aggregate.take_cpu(sample, now, counting));
         take(screen, of_wall, |aggregate, sample| aggregate.take_wall(sample, now, counting));
         if Instant::now() >= next {
-            next = Instant::now() + delay;
+            // Until there is a whole period.
+            let is_young = now < delay + SETTLES;
+            next = Instant::now() + if is_young { delay.min(FIRST_DELAY) } else { delay };
             let losses = running.losses();
             let lost = (losses.dropped, losses.late);
             screen.losses = (losses.uncounted == 0).then_some(lost);

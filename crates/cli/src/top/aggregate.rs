@@ -148,8 +148,9 @@ pub(super) struct Aggregate {
     /// CPU time of all threads in the last period.
     pub(super) cpu_ns: u64,
     pub(super) samples: u64,
-    /// The times of the first look that is counted and of the last one.
-    counted_ns: Option<(u64, u64)>,
+    /// How long samples have been counted, until the last turn.
+    pub(super) counted: Duration,
+    turned: Duration,
     /// How long the last period was.
     pub(super) period_ns: u64,
 }
@@ -169,7 +170,8 @@ impl Aggregate {
             began_ns: None,
             cpu_ns: 0,
             samples: 0,
-            counted_ns: None,
+            counted: Duration::ZERO,
+            turned: Duration::ZERO,
             period_ns: interval.as_nanos() as u64,
         }
     }
@@ -177,14 +179,9 @@ impl Aggregate {
     /// Empties it, but for what the next period needs.
     pub(super) fn reset(&mut self) {
         let recent = std::mem::take(&mut self.recent);
-        let (ahead_ns, began_ns) = (self.ahead_ns, self.began_ns);
+        let Aggregate { ahead_ns, began_ns, turned, .. } = *self;
         let fresh = Aggregate::new(self.interval, self.period);
-        *self = Aggregate { recent, ahead_ns, began_ns, ..fresh };
-    }
-
-    /// How long samples have been counted.
-    pub(super) fn total_ns(&self) -> u64 {
-        self.counted_ns.map_or(0, |(first, last)| last.saturating_sub(first))
+        *self = Aggregate { recent, ahead_ns, began_ns, turned, ..fresh };
     }
 
     /// Takes a sample of CPU time, at this time of the clock here.
@@ -195,10 +192,6 @@ impl Aggregate {
     /// Takes a sample of wall-clock time. The time that its thread ran comes from its CPU clock.
     pub(super) fn take_wall(&mut self, sample: OwnedSample, now: Duration, counting: Counting) {
         let time_ns = sample.time_ns;
-        if counting == Counting::On {
-            let (first, last) = self.counted_ns.unwrap_or((time_ns, time_ns));
-            self.counted_ns = Some((first.min(time_ns), last.max(time_ns)));
-        }
         self.began_ns = Some(self.began_ns.map_or(time_ns, |began| began.min(time_ns)));
         let doing = match sample.state {
             State::Running => None,
@@ -235,12 +228,14 @@ impl Aggregate {
 
     /// Forgets samples that are in no period any more.
     pub(super) fn forget(&mut self, now: Duration) {
+        self.turned = now;
         let (from_ns, _) = self.period_at(now);
         self.recent.retain(|recent| recent.sample.time_ns > from_ns);
     }
 
     /// The next period is shown.
     pub(super) fn turn(&mut self, now: Duration) {
+        self.counted += now.saturating_sub(self.turned);
         self.forget(now);
         let (from_ns, to_ns) = self.period_at(now);
         let period_ns = to_ns - from_ns;

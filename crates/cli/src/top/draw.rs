@@ -60,7 +60,7 @@ fn head_lines(screen: &Screen) -> Vec<Line<'static>> {
         Some((lost, late)) => format!("lost {lost}, late ticks {late}"),
         None => "losses not known yet".to_owned(),
     };
-    let seconds = aggregate.total_ns() as f64 / 1e9;
+    let seconds = aggregate.counted.as_secs_f64();
     let figures = format!("CPU {cpu:.1} %; {} samples in {seconds:.0} s, {losses}", aggregate.samples);
     let states = format!(
         "{} threads: {running} running, {runnable} waiting for a CPU, {blocked} blocked",

@@ -161,13 +161,15 @@ fn a_pause_counts_nothing_and_what_comes_after_it_is_whole() {
             ..sample(1000 + 20 * u64::from(tick), State::Blocked(None), &sleep)
         };
         aggregate.take_wall(taken, now, counting);
-        if is_paused {
-            aggregate.forget(now);
+        match counting {
+            Counting::Paused => aggregate.forget(now),
+            Counting::On => aggregate.turn(now),
         }
     }
     aggregate.turn(seconds(8.0));
     assert_eq!(times(row(&aggregate, "sleep").own_now)[2], 2000);
     assert_eq!(aggregate.samples, 210);
+    assert_eq!(aggregate.counted, Duration::from_millis(20 * 210));
 }
 
 /// Names come from the program: nothing in them may move the cursor or turn the text.
