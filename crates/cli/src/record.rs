@@ -29,6 +29,9 @@ use unrecorded::{EarlyEnd, Member, report_early_end, report_unrecorded};
 /// How long to wait for samples before signals and the clock are looked at again.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
+/// How long after the deadline agents are waited for.
+const GRACE: Duration = Duration::from_secs(2);
+
 /// What to do about children that live too short for a recording that nothing waits for.
 const SHORT_CHILDREN: &str = "`swipr run -s` has child processes from their beginning to their end; those that are static, setuid or in a sandbox it has not, either";
 
@@ -56,23 +59,21 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
         match session.pump(POLL_INTERVAL)? {
             // Longer than an agent records at a time: again.
             Some((id, Over::Whole)) if id == main && deadline.is_none() => {
-                let status = found.client.status();
-                let mut again =
-                    |status| session.add(found.client.clone(), status, sampling.query_of_any(None), own);
-                match status.and_then(&mut again) {
+                let query = || sampling.query_of_any(None);
+                let mut again = |status| session.add(found.client.clone(), status, query(), own);
+                match found.client.status().and_then(&mut again) {
                     Ok(id) => main = id,
-                    Err(_) => main_ended = Some((Over::Refused, Instant::now())),
+                    Err(_) => main_ended = Some(Over::Refused),
                 }
             }
-            Some((id, over)) if id == main => main_ended = Some((over, Instant::now())),
+            Some((id, over)) if id == main => main_ended = Some(over),
             _ => {}
         }
         if main_ended.is_some() && (!follows || session.running() == 0) {
             break;
         }
         // The agents end by themselves at the deadline; what does not is not waited for.
-        let is_late = deadline.is_some_and(|deadline| Instant::now() > deadline + Duration::from_secs(2));
-        if is_late || signals.ending().is_some() {
+        if deadline.is_some_and(|deadline| deadline.elapsed() > GRACE) || signals.ending().is_some() {
             break;
         }
         let left = left();
@@ -86,19 +87,19 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
         }
         progress.show(&what, || session.figures());
     }
+    // With its child processes.
+    let is_early = !left().is_none_or(|left| left.is_zero());
     progress.clear();
     descendants.iter_mut().for_each(Descendants::end);
     session.stop()?;
     let done = write(session, &plan, sampling, &found, descendants.as_ref());
-    report_early_end(&found, &what, early_end(main_ended, deadline), done.is_ok(), plan.talk);
+    report_early_end(&found, &what, early_end(main_ended, is_early), done.is_ok(), plan.talk);
     done.map(|()| ExitCode::SUCCESS)
 }
 
-/// How a recording was over before its time; `ended`: how it was over, and when.
-fn early_end(ended: Option<(Over, Instant)>, deadline: Option<Instant>) -> Option<EarlyEnd> {
-    let (over, at) = ended?;
-    let is_early = deadline.is_none_or(|deadline| at < deadline);
-    match over {
+/// How a recording was over before its time, or without its last samples.
+fn early_end(ended: Option<Over>, is_early: bool) -> Option<EarlyEnd> {
+    match ended? {
         Over::Cut => Some(EarlyEnd::Cut),
         Over::Whole | Over::Refused => is_early.then_some(EarlyEnd::Whole),
     }
