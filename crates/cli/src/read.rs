@@ -89,14 +89,14 @@ pub struct Contents {
     pub format: Readable,
     /// The events that were counted, where they are no clock's.
     counted: Vec<String>,
-    /// What weights are, where they are no time.
+    /// What weights are, where they are no clock's.
     measure: Option<Measure>,
 }
 
 impl Contents {
     /// Says so, if what was counted is not time.
     pub fn hint(&self) {
-        if let Some(counted) = &self.measure {
+        if let Some(counted) = self.measure.as_ref().filter(|measure| measure.unit != "nanoseconds") {
             crate::say(format_args!(
                 "swipr: what is counted is {}, no time: where times are shown, 1 ns stands for 1",
                 measure(counted)

@@ -65,12 +65,10 @@ impl Stacks {
 
     /// The sum, for people.
     fn whole_text(&self) -> String {
-        match (self.unit, &self.measure) {
-            (Some(Weight::Nanoseconds), Some(measure)) => {
-                format!("{} {}", self.whole(), names::printable(&measure.unit))
-            }
-            (Some(Weight::Nanoseconds), None) => format!("{:.3} s", self.whole() as f64 / 1e9),
-            (Some(Weight::Samples) | None, _) => format!("{} samples", self.whole()),
+        let time = |ns| format!("{:.3} s", ns as f64 / 1e9);
+        match self.unit {
+            Some(Weight::Nanoseconds) => names::amount(self.measure.as_ref(), self.whole(), time),
+            Some(Weight::Samples) | None => format!("{} samples", self.whole()),
         }
     }
 }

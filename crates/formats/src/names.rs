@@ -202,13 +202,24 @@ fn without_hash(name: &str) -> Option<&str> {
     digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(rest)
 }
 
-/// What weights are that are no time: `inuse_space in bytes`.
+/// What weights are that are no clock's: `inuse_space in bytes`, `delay`.
 pub fn measure(measure: &Measure) -> String {
     match measure.unit.as_str() {
-        "count" => printable(&measure.kind),
+        "count" | "" | NANOSECONDS => printable(&measure.kind),
         unit => format!("{} in {}", printable(&measure.kind), printable(unit)),
     }
 }
+
+/// So much of it: `4096 bytes`, `7 contentions`. `time` writes nanoseconds.
+pub(crate) fn amount(measure: Option<&Measure>, weight: u64, time: fn(u64) -> String) -> String {
+    match measure.map(|measure| (measure.unit.as_str(), &measure.kind)) {
+        None | Some((NANOSECONDS, _)) => time(weight),
+        Some(("count" | "", kind)) => format!("{weight} {}", printable(kind)),
+        Some((unit, _)) => format!("{weight} {}", printable(unit)),
+    }
+}
+
+const NANOSECONDS: &str = "nanoseconds";
 
 #[cfg(test)]
 mod tests;

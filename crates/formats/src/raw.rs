@@ -109,6 +109,8 @@ pub(crate) fn header_fields(object: Members, header: &Header) -> Members {
         .field("start_ns", header.start_ns)
         .field("interval_ns", header.interval_ns)
         .field("mode", string(mode))
+        .maybe("measure", header.measure.as_ref().map(|it| string(&it.kind)))
+        .maybe("unit", header.measure.as_ref().map(|it| string(&it.unit)))
 }
 
 /// What is known after the last sample.

@@ -44,8 +44,11 @@ impl Format for Speedscope {
         // Of the units that its schema has.
         self.unit = match &header.measure {
             None => "nanoseconds",
-            Some(measure) if measure.unit == "bytes" => "bytes",
-            Some(_) => "none",
+            Some(measure) => match measure.unit.as_str() {
+                "bytes" => "bytes",
+                "nanoseconds" => "nanoseconds",
+                _ => "none",
+            },
         };
     }
 

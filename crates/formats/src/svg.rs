@@ -185,12 +185,10 @@ fn one_box(
         }
         _ => String::new(),
     };
-    let amount = match (texts.unit, texts.measure) {
-        (Weight::Nanoseconds, Some(measure)) => {
-            format!("{} {}", each.weight, names::printable(&measure.unit))
-        }
-        (Weight::Nanoseconds, None) => format!("{:.3} ms", each.weight as f64 / 1e6),
-        (Weight::Samples, _) => format!("{} samples", each.weight),
+    let time = |ns| format!("{:.3} ms", ns as f64 / 1e6);
+    let amount = match texts.unit {
+        Weight::Nanoseconds => names::amount(texts.measure, each.weight, time),
+        Weight::Samples => format!("{} samples", each.weight),
     };
     let hover = escaped(&format!("{name} ({share:.2}%, {amount}{change}){module}"));
     let room = ((width - 6.0) / 7.0) as usize;

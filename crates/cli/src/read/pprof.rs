@@ -10,7 +10,7 @@ use crate::event::{Event, OwnedSample};
 use crate::shape::Shape;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use swipr_formats::model::{Frame, FrameKind, Function, Measure, Mode, Module, State, Thread};
+use swipr_formats::model::{Frame, FrameKind, Function, Header, Measure, Mode, Module, State, Thread};
 use tables::{PprofProfile, RawMapping, Sample};
 
 pub(super) fn read(
@@ -38,25 +38,15 @@ fn samples(
     shape: &Arc<Shape>,
     to: &mut dyn FnMut(Event) -> Result<(), String>,
 ) -> Result<(), String> {
-    let text = |&(kind, unit): &(u64, u64)| (profile.text(kind), profile.text(unit));
-    let types = profile.types();
     let (count, weight) = profile.values();
-    let unit_ns = weight.and_then(|index| types.get(index)).and_then(|(_, unit)| nanoseconds(unit));
-    let mode = if types.iter().any(|(kind, _)| kind == "cpu") { Mode::Cpu } else { Mode::Wall };
-    let (process, pid) = profile.process(name);
-    let mut header = header(&process, pid, mode, profile.time_ns);
-    header.executable = profile.executable().unwrap_or(header.executable);
-    header.measure = profile.measure();
-    if profile.period > 0 {
-        let unit_ns = nanoseconds(&text(&profile.period_type).1).unwrap_or(1);
-        header.interval_ns = profile.period.saturating_mul(unit_ns);
-    }
+    let unit_ns = weight.and_then(|index| nanoseconds(&profile.types().get(index)?.1));
+    let header = profile.header(name);
     to(Event::Header(header.clone()))?;
     let (modules, calls) = (profile.modules(), SystemCalls::new());
     let comments = profile.comments.iter().map(|&comment| profile.text(comment));
     let losses =
         comments.filter_map(|text| swipr_formats::read_stats_line(text.strip_prefix("swipr: ")?)).next();
-    let is_wall = mode == Mode::Wall;
+    let is_wall = header.mode == Mode::Wall;
     let weights = profile.samples.iter().filter_map(|sample| sample.values.get(weight?));
     let of_one = of_one_sample(weights.map(|value| value.saturating_mul(unit_ns.unwrap_or(1))));
     let mut figures = Figures { losses, ..Figures::default() };
@@ -93,6 +83,22 @@ fn samples(
 }
 
 impl PprofProfile<'_> {
+    fn header(&self, name: &str) -> Header {
+        let (types, (_, weight)) = (self.types(), self.values());
+        let is_cpu = |(kind, _): &(String, String)| kind == "cpu";
+        let is_cpu = weight.map_or(types.iter().any(is_cpu), |index| types.get(index).is_some_and(is_cpu));
+        let mode = if is_cpu { Mode::Cpu } else { Mode::Wall };
+        let (process, pid) = self.process(name);
+        let mut header = header(&process, pid, mode, self.time_ns);
+        header.executable = self.executable().unwrap_or(header.executable);
+        header.measure = self.measure();
+        if self.period > 0 {
+            let unit_ns = nanoseconds(&self.text(self.period_type.1)).unwrap_or(1);
+            header.interval_ns = self.period.saturating_mul(unit_ns);
+        }
+        header
+    }
+
     /// The kinds of a sample's values, with their units.
     fn types(&self) -> Vec<(String, String)> {
         self.sample_types.iter().map(|&(kind, unit)| (self.text(kind), self.text(unit))).collect()
@@ -113,12 +119,15 @@ impl PprofProfile<'_> {
         }
     }
 
-    /// What the weight is, if it is no time: of counts alone, if they are no samples.
+    /// What the weight is, if it is no clock's; of counts alone, if they are no samples.
     fn measure(&self) -> Option<Measure> {
+        const CLOCKS: [&str; 4] = ["cpu", "wall", "samples", "time"];
         let (count, weight) = self.values();
         let (kind, unit) = self.types().swap_remove(weight.or(count)?);
-        let is_time = if weight.is_some() { nanoseconds(&unit).is_some() } else { kind == "samples" };
-        (!is_time).then_some(Measure { kind, unit })
+        // Times are read as nanoseconds.
+        let unit = if nanoseconds(&unit).is_some() { "nanoseconds".to_owned() } else { unit };
+        let is_clocks = CLOCKS.contains(&&*kind) && (weight.is_none() || unit == "nanoseconds");
+        (!is_clocks).then_some(Measure { kind, unit })
     }
 
     /// The program's file.

@@ -377,6 +377,52 @@ fn a_profile_of_memory_is_of_bytes() {
     let time = file("time.pb", profile("cpu", "nanoseconds", [5, 50], [3, 30]));
     let expected = "heap.pb is of inuse_space in bytes, ";
     says(["diff", &heap, &time]).refuses(2, &["cannot compare", expected, "time.pb is of time"]);
+    // Folded stacks do not say what they are of.
+    let folded = file("heap.folded", converted("folded").out.into_bytes());
+    assert!(says(["diff", &heap, &folded]).well().out.contains("562 bytes before"));
+    let raw = file("heap.jsonl", converted("raw").out.into_bytes());
+    assert!(says(["convert", &raw, "-f", "svg", "-o", "-"]).well().out.contains(", 50 bytes"));
+    let mut objects =
+        Profile::decode(&*profile("inuse_space", "bytes", [5, 50], [4096, 512])).expect("a profile");
+    "inuse_objects".clone_into(&mut objects.string_table[1]);
+    objects.default_sample_type = 1;
+    let objects = file("objects.pb", objects.encode_to_vec());
+    let svg = says(["convert", &objects, "-f", "svg", "-o", "-"]).well().out;
+    assert!(svg.contains(", 4101 inuse_objects)"), "{svg}");
+}
+
+/// Regression: delays at locks were wall-clock time, or the number of waits.
+#[test]
+fn a_profile_of_delays_is_of_delays() {
+    let directory = Directory::new();
+    let path = directory.path().join("mutex.pb").display().to_string();
+    std::fs::write(&path, profile("delay", "nanoseconds", [5, 5_000_000], [2, 3_000_000])).expect("a file");
+    let converted = |format: &str| says(["convert", &path, "-f", format, "-o", "-"]).well();
+    let said = converted("folded");
+    assert_eq!(said.out, "main 3000000\nmain;work 5000000\n");
+    assert!(!said.errors.contains("no time"), "{said:?}");
+    let svg = converted("svg").out;
+    assert!(svg.contains(">delay<") && svg.contains("5.000 ms"), "{svg}");
+    let pprof = directory.path().join("again.pb.gz").display().to_string();
+    says(["convert", &path, "-o", &pprof, "-q"]).well();
+    assert!(says(["diff", &path, &pprof]).well().out.contains("0.008 s before, 0.008 s after"));
+}
+
+/// Regression: it was called CPU time, with the weights of the clock on the wall.
+#[test]
+fn of_several_clocks_the_one_that_the_profile_names_is_meant() {
+    let directory = Directory::new();
+    let path = directory.path().join("both.pb").display().to_string();
+    let mut both = Profile::decode(&*profile("cpu", "nanoseconds", [5, 50], [3, 30])).expect("a profile");
+    both.string_table.push("wall".to_owned());
+    both.sample_type.insert(1, ValueType { kind: 7, unit: 4 });
+    both.sample.iter_mut().for_each(|sample| sample.value.insert(1, 1000));
+    for (default, mode) in [(7, "wall"), (3, "cpu"), (0, "cpu")] {
+        both.default_sample_type = default;
+        std::fs::write(&path, both.encode_to_vec()).expect("a file");
+        let raw = says(["convert", &path, "-f", "raw", "-o", "-", "-q"]).well().out;
+        assert!(raw.contains(&format!("\"mode\":\"{mode}\"")), "{default}: {raw}");
+    }
 }
 
 /// Regression: -30 became 18,446,744,073,709,551,586 nanoseconds.

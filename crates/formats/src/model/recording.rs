@@ -22,7 +22,7 @@ pub struct Header {
     pub measure: Option<Measure>,
 }
 
-/// Weights that are no time, such as the bytes of a profile of the heap.
+/// Weights that are no clock's: the bytes of a profile of the heap, delays at locks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measure {
     /// `inuse_space`.

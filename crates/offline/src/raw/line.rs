@@ -5,7 +5,9 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use swipr_formats::model::{Cost, Frame, FrameKind, Function, Header, Language, Mode, Module, Summary};
+use swipr_formats::model::{
+    Cost, Frame, FrameKind, Function, Header, Language, Measure, Mode, Module, Summary,
+};
 
 #[derive(Deserialize)]
 pub(super) struct Kind {
@@ -36,6 +38,8 @@ pub(super) struct HeaderLine {
     start_ns: u64,
     interval_ns: u64,
     mode: String,
+    measure: Option<String>,
+    unit: Option<String>,
 }
 
 impl HeaderLine {
@@ -52,7 +56,7 @@ impl HeaderLine {
             start_ns: self.start_ns,
             interval_ns: self.interval_ns,
             mode,
-            measure: None,
+            measure: self.measure.map(|kind| Measure { kind, unit: self.unit.unwrap_or_default() }),
         })
     }
 }
