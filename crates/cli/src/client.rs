@@ -237,7 +237,7 @@ fn in_options(text: &str) -> String {
 /// Why a process cannot answer now, if the kernel says so.
 fn held(process: &Process) -> Option<Error> {
     let (pid, name) = (process.pid, process.name());
-    let (why, next) = match process.status("State")?.chars().next()? {
+    let (why, next) = match process.state()? {
         'T' => ("is stopped (SIGSTOP, or a shell's Ctrl-Z)", format!("`kill -CONT {pid}` lets it run")),
         't' => ("is held by a debugger", "let it run there".to_owned()),
         'Z' | 'X' => ("has ended", "start it again".to_owned()),

@@ -44,7 +44,7 @@ mod write;
 
 use args::{Cli, SampleConv, Verb};
 use clap::Parser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use error::{Error, Exit};
 use std::io::Write;
 use std::path::Path;
@@ -52,6 +52,9 @@ use std::process::ExitCode;
 
 /// By this name the command is swift-profile-recorder's converter.
 const SAMPLE_CONV: &str = "swipr-sample-conv";
+
+/// Instead of py-spy's option.
+const NO_GIL: &str = "a stack does not say whether its thread holds the lock; those that wait for it are marked [waits for the GIL]";
 
 fn main() -> ExitCode {
     let called = std::env::args_os().next().unwrap_or_default();
@@ -88,7 +91,12 @@ fn main() -> ExitCode {
 
 /// The command line. Where it is wrong, that was said, and what to do next.
 fn parsed<T: Parser>(command: &str) -> Result<T, ExitCode> {
-    T::try_parse().map_err(|error| {
+    T::try_parse().map_err(|mut error| {
+        if error.get(ContextKind::InvalidArg) == Some(&ContextValue::String("--gil".to_owned())) {
+            error.remove(ContextKind::SuggestedArg);
+            error.remove(ContextKind::Usage); // with the one that was suggested
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![NO_GIL.into()]));
+        }
         let _ = error.print();
         let is_help = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
         if error.use_stderr() && !is_help {

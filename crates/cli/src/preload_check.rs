@@ -33,7 +33,8 @@ pub fn find_program(name: &Path) -> Option<PathBuf> {
     if name.as_os_str().as_bytes().contains(&b'/') {
         return name.exists().then(|| name.to_owned());
     }
-    let path = std::env::var_os("PATH").unwrap_or_default();
+    // As execvp(3) does.
+    let path = std::env::var_os("PATH").unwrap_or_else(|| "/bin:/usr/bin".into());
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| is_executable(file))
 }
 

@@ -84,7 +84,12 @@ impl Process {
 
     /// Whether it has ended, and only nobody has waited for it yet.
     pub fn has_ended(&self) -> bool {
-        self.status("State").is_none_or(|state| state.starts_with(['Z', 'X']))
+        self.state().is_none_or(|state| matches!(state, 'Z' | 'X'))
+    }
+
+    /// Its state, a letter of proc(5); `None`: it is not there.
+    pub fn state(&self) -> Option<char> {
+        self.status("State")?.chars().next()
     }
 
     /// Its parent.

@@ -46,14 +46,19 @@ fn head_lines(screen: &Screen) -> Vec<Line<'static>> {
     let running = count(|state| matches!(state, State::Running));
     let runnable = count(|state| matches!(state, State::Runnable));
     let blocked = count(|state| matches!(state, State::Blocked(_)));
+    let process = screen.process.as_ref();
     let what = match (&screen.over, screen.paused) {
         // The recording may have been handed over just before.
-        (Some(_), _) if screen.process.as_ref().is_some_and(Process::has_ended) => {
+        (Some(_), _) if process.is_some_and(Process::has_ended) => {
             Span::from("  the process has ended").red().bold()
         }
         (Some(why), _) => Span::from(format!("  {why}")).red().bold(),
         (None, true) => Span::from("  standing still").yellow().bold(),
-        (None, false) => Span::from(""),
+        (None, false) => match process.and_then(Process::state) {
+            Some('T') => Span::from("  the process is stopped").yellow().bold(),
+            Some('t') => Span::from("  a debugger holds the process").yellow().bold(),
+            _ => Span::from(""),
+        },
     };
     let cpu = 100.0 * aggregate.cpu_ns as f64 / aggregate.period_ns.max(1) as f64;
     let losses = match screen.losses {

@@ -23,6 +23,15 @@ fn wrong_options_are_refused_with_the_help_that_has_the_right_ones() {
     assert!(!says([""; 0]).errors.contains("\nnext: "));
 }
 
+/// A similar option was named instead, `--idle`.
+#[test]
+fn an_option_of_py_spy_that_there_is_not_is_explained() {
+    for verb in ["run", "record", "top", "dump"] {
+        says([verb, "--gil", "1"]).refuses(2, &["unexpected argument '--gil'", "[waits for the GIL]"]);
+        assert!(!says([verb, "--help"]).well().out.contains("--gil"));
+    }
+}
+
 /// `convert` and `diff` ended with 101, though the file was written.
 #[test]
 fn messages_that_cannot_be_written_change_no_exit_status() {

@@ -24,6 +24,15 @@ fn a_program_is_recorded_from_start_to_end_and_keeps_its_streams_and_its_status(
     assert!(said.errors.contains("wrote ") && said.errors.contains("next: "), "{said:?}");
 }
 
+/// There was said to be no such program.
+#[test]
+fn without_a_path_a_program_is_looked_for_where_execvp_does() {
+    let directory = Directory::new();
+    let file = directory.path().join("env.folded").display().to_string();
+    let said = said(swipr(["run", "-o", &file, "env"]).env_remove("PATH"));
+    assert!(said.status == Some(0) && said.out.contains("\nLD_PRELOAD="), "{said:?}");
+}
+
 /// It ended by itself, with no word on its standard output: another library came before its own.
 #[test]
 fn a_program_with_a_shared_address_sanitizer_is_recorded() {

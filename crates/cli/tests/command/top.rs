@@ -242,6 +242,19 @@ fn a_process_that_ends_is_told_and_its_picture_stays() {
 }
 
 #[test]
+fn a_process_that_is_stopped_is_told() {
+    let host = running_burner();
+    let Some(terminal) = Terminal::start(&format!("top {} --delay 300ms", host.pid())) else { return };
+    terminal.shows(&["burn (no_frame_pointer.c)"]);
+    // SAFETY: kill(2) of this test's own process.
+    let signal = |number| unsafe { libc::kill(host.pid() as i32, number) };
+    signal(libc::SIGSTOP);
+    terminal.shows(&["the process is stopped"]);
+    signal(libc::SIGCONT);
+    host.end();
+}
+
+#[test]
 fn without_a_terminal_it_says_what_else_there_is() {
     let host = running_burner();
     says(["top", &host.pid().to_string()]).refuses(2, &["needs a terminal", "swipr dump"]);
