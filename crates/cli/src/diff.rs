@@ -92,6 +92,7 @@ fn stacks(path: &Path, weight: Option<Weight>) -> Result<(Stacks, Option<Mode>),
         swipr_formats::find("folded").ok_or_else(|| cannot(read::unreadable("no format holds it")))?;
     let mut writer = (folded.make)(&Options { merge_threads: true, weight, ..Options::default() });
     let (mut bytes, mut samples, mut mode, mut measure) = (Vec::new(), 0_u64, Mode::Wall, None);
+    let (mut sum, mut squares) = (0.0, 0.0);
     let mut take = |event| {
         match event {
             Event::Header(header) => {
@@ -100,6 +101,8 @@ fn stacks(path: &Path, weight: Option<Weight>) -> Result<(Stacks, Option<Mode>),
                 writer.begin(&header, &mut bytes);
             }
             Event::Sample(sample) => {
+                let (ticks, each_ns) = (f64::from(sample.ticks), sample.weight_ns as f64);
+                (sum, squares) = (sum + ticks * each_ns, squares + ticks * each_ns * each_ns);
                 samples += u64::from(sample.ticks);
                 writer.sample(&sample.as_sample(), &mut bytes);
             }
@@ -122,8 +125,13 @@ fn stacks(path: &Path, weight: Option<Weight>) -> Result<(Stacks, Option<Mode>),
     let unit = Some(weight.unwrap_or(usual));
     let waits = || stacks.weights.keys().filter_map(|stack| stack.last()).any(|leaf| read::is_waiting(leaf));
     // Large counts are nanoseconds, of CPU time; small ones may be anything.
+    let equal = match unit {
+        Some(Weight::Samples) => samples as f64,
+        _ if measure.is_some() || found.format == Readable::Folded => 0.0, // it has no counts
+        _ => sum * sum / f64::max(squares, 1.0),
+    };
     let is_known = found.format != Readable::Folded || mode == Mode::Cpu || waits();
-    Ok((Stacks { unit, measure, ..stacks }, is_known.then_some(mode)))
+    Ok((Stacks { unit, measure, samples: equal, ..stacks }, is_known.then_some(mode)))
 }
 
 /// Processes of one name are one, as threads are: the next run has others.

@@ -21,7 +21,7 @@ use crate::svg::{self, Palette, Texts};
 use crate::template::Template;
 
 /// Stacks and what they weigh.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stacks {
     /// Outermost frame first; of formats that know threads, the thread's name comes before it.
     pub weights: BTreeMap<Vec<String>, u64>,
@@ -29,6 +29,8 @@ pub struct Stacks {
     pub unit: Option<Weight>,
     /// Weights that are no time, where they are not samples.
     pub measure: Option<Measure>,
+    /// How many samples of equal weight are as precise; 0: not known.
+    pub samples: f64,
 }
 
 /// A line that is no folded stack.

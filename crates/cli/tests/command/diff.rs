@@ -22,6 +22,34 @@ fn functions_that_grew_and_shrank_are_told_whatever_the_formats_and_lengths() {
     }
 }
 
+/// Two runs of one program, of 20 samples each, differed by up to 14 %, without a word.
+#[test]
+fn what_chance_does_to_a_few_samples_is_marked_and_comes_last() {
+    let directory = Directory::new();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let text = |parse, draw, idle| format!("main;parse {parse}\nmain;draw {draw}\nmain;idle {idle}\n");
+    std::fs::write(path("a.folded"), text(10, 90, 0)).expect("a file");
+    std::fs::write(path("b.folded"), text(22, 77, 1)).expect("a file");
+    std::fs::write(path("c.folded"), text(400, 590, 10)).expect("a file");
+    let marked = |after: &str| {
+        let said = says(["diff", &path("a.folded"), &path(after)]).well().out;
+        let rows = said.lines().skip_while(|line| !line.contains(" function")).skip(1);
+        let row = |row: &str| row.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        let rows = rows.map(row).map(|row| (row[5].clone(), row[0].ends_with('~')));
+        (said.clone(), rows.collect::<Vec<_>>())
+    };
+    let rows =
+        |rows: &[(&str, bool)]| rows.iter().map(|(name, is)| ((*name).to_owned(), *is)).collect::<Vec<_>>();
+    let (said, few) = marked("b.folded");
+    assert!(said.contains("~: chance may do that with 100 samples before and 100 after"), "{said}");
+    assert_eq!(few, rows(&[("draw", true), ("parse", true), ("idle", true), ("main", true)]), "{said}");
+    let (said, many) = marked("c.folded");
+    assert_eq!(many, rows(&[("draw", false), ("parse", false), ("idle", true), ("main", true)]), "{said}");
+    // Nanoseconds do not say how many samples they are of.
+    std::fs::write(path("ns.folded"), text(400_000_000, 590_000_000, 0)).expect("a file");
+    assert!(!marked("ns.folded").0.contains('~'));
+}
+
 /// Regression: each process was only in one of the two, and all of it had grown or shrunk.
 #[test]
 fn processes_are_compared_by_their_names() {
@@ -46,7 +74,7 @@ fn nanoseconds_of_wall_clock_time_are_compared_with_samples_of_it() {
     std::fs::write(path("b.folded"), ns).expect("a file");
     let said = says(["diff", &path("a.folded"), &path("b.folded")]).well();
     assert!(said.out.contains("100 samples before, 1000 samples after"), "{said:?}");
-    let changes = said.out.lines().skip(2).filter(|line| !line.contains("+0.00")).count();
+    let changes = said.out.lines().skip(3).filter(|line| !line.contains("+0.00")).count();
     assert_eq!(changes, 2, "a tenth of a percent: {said:?}");
 }
 
