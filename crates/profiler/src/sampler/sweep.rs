@@ -275,7 +275,8 @@ fn add_observation(
 fn moment(thread: &ThreadState, recording: &RunningRecording, ns: u64) -> Moment {
     let (ticks, late) = recording.passed();
     let kernel_ns = timer_delivery::kernel_ns(thread.tid());
-    Moment { ns, cpu_ns: thread.cpu_ns, kernel_ns, delay_ns: thread.delay_ns, ticks, late }
+    let ThreadState { cpu_ns, delay_ns, turns, .. } = *thread;
+    Moment { ns, cpu_ns, kernel_ns, delay_ns, turns, ticks, late }
 }
 
 fn count_thread(thread: &mut ThreadState, recording: &mut RunningRecording) {

@@ -1,7 +1,7 @@
 //! What hits of a thread add to its account.
 
-use super::Account;
 use super::sample::{Hit, Kind, WEIGHT};
+use super::{Account, Moment};
 use crate::stack::RawStack;
 use std::sync::Arc;
 use swipr_formats::model::State;
@@ -62,6 +62,34 @@ impl Account {
                 last.ns = ns;
             }
             None => self.hits.push(Hit { state, stack: stack.clone(), count, weight, ns, thread: None }),
+        }
+    }
+
+    /// The thread has run again since it was seen blocked there. Before, it may have waited for a
+    /// CPU: this is known only now. So long it was taken for blocked.
+    pub(super) fn was_woken(&mut self, stack: &Arc<RawStack>, now: Moment) {
+        let turns = now.turns.saturating_sub(self.last.turns);
+        let delay_ns = now.delay_ns.saturating_sub(self.last.delay_ns);
+        let ticks = now.ticks.saturating_sub(self.opened.ticks);
+        let passed_ns = now.ns.saturating_sub(self.opened.ns);
+        if turns == 0 || passed_ns == 0 {
+            return;
+        }
+        // The first of its waits.
+        let waited_ns = (delay_ns / turns).min(passed_ns);
+        let weight = waited_ns as f64 / passed_ns as f64 * ticks as f64 * f64::from(WEIGHT);
+        let is_there =
+            |hit: &&mut Hit| Kind::of(hit.state) == Kind::Blocked && Arc::ptr_eq(&hit.stack, stack);
+        let (weight, ns) = (weight as u32, self.last.ns);
+        let count = weight / WEIGHT;
+        if let Some(hit) = self.hits.iter_mut().rev().find(is_there) {
+            hit.weight = hit.weight.saturating_sub(weight).max(1);
+            hit.count = hit.count.saturating_sub(count);
+        }
+        if weight > 0 {
+            self.waiting.waited(stack);
+            let (state, stack) = (State::Runnable, stack.clone());
+            self.hits.push(Hit { state, stack, count, weight, ns, thread: None });
         }
     }
 

@@ -15,6 +15,8 @@ pub struct Moment {
     pub kernel_ns: Option<u64>,
     /// How long it has waited for CPUs.
     pub delay_ns: u64,
+    /// How often it has got one.
+    pub turns: u64,
     /// The recording's ticks until then, late ones included.
     pub ticks: u64,
     /// Those of `ticks` that were over before the sampler ran.

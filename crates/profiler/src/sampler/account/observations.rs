@@ -1,7 +1,6 @@
 //! What observations of a thread add to its account.
 
 use super::sample::Kind;
-use super::waiting::CpuWait;
 use super::{Account, Found, Moment, News, TimerState};
 use crate::stack::RawStack;
 use std::sync::Arc;
@@ -41,6 +40,7 @@ impl Account {
             (Some((state, stack)), found) => {
                 let earlier = ticks.saturating_sub(1) / 2;
                 self.hit(state, &stack, earlier, self.last.ns);
+                self.was_woken(&stack, now);
                 self.add(now, found, ticks - earlier, used_ns, true);
                 return;
             }
@@ -101,11 +101,7 @@ impl Account {
                     false => 0,
                 };
                 self.waits_since_ns.get_or_insert(now.ns - waits_ns);
-                let wait = match was_blocked && used_ns == 0 {
-                    true => Some(CpuWait::AfterBlock),
-                    false => woken.map(CpuWait::Woken),
-                };
-                let place = wait.and_then(|wait| self.waiting.next(wait, continues));
+                let place = woken.and_then(|share| self.waiting.next(share, continues));
                 let stack = place.or_else(|| self.seen.clone()).or_else(|| self.not_sampled_yet(now));
                 if let Some(stack) = stack {
                     self.hit(State::Runnable, &stack, ticks, now.ns);

@@ -12,7 +12,7 @@ pub fn set_activity(thread: &mut ThreadState, backoff: &mut IdleBackoff, cpu_bef
     let has_run = thread.cpu_ns != cpu_before_ns || is_first && thread.blocked.is_none();
     thread.observed_ns = due.tick_ns;
     if has_run || is_first {
-        thread.add_delay_ns();
+        thread.add_delay();
     }
     if has_run {
         backoff.has_run();

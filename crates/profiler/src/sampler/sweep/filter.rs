@@ -25,9 +25,9 @@ pub fn apply_filter(thread: &mut ThreadState, recording: &mut RunningRecording, 
     if passes && !is_in && recording.is_sampling() {
         thread.recordings |= recording.bit();
         let (ticks, (_, late)) = (recording.ticks_before(), recording.passed());
-        let (cpu_ns, delay_ns) = (from_cpu_ns, thread.delay_ns);
+        let (cpu_ns, delay_ns, turns) = (from_cpu_ns, thread.delay_ns, thread.turns);
         let kernel_ns = if cpu_ns == 0 { Some(0) } else { timer_delivery::kernel_ns(thread.tid()) };
-        let now = Moment { ns: monotonic_ns(), cpu_ns, kernel_ns, delay_ns, ticks, late };
+        let now = Moment { ns: monotonic_ns(), cpu_ns, kernel_ns, delay_ns, turns, ticks, late };
         let account = if cpu_ns == 0 { Account::of_new_thread(now) } else { Account::new(now) };
         if let Some(place) = thread.accounts.get_mut(recording.place()) {
             *place = Some(Box::new(account));

@@ -170,7 +170,7 @@ pub fn finalize_recording(threads: &mut Threads, recording: &mut RunningRecordin
             let (before_ns, now_ns) = (thread.cpu_ns, cpu_ns(thread.tid()));
             thread.cpu_ns = now_ns.unwrap_or(before_ns);
             if thread.cpu_ns != before_ns {
-                thread.add_delay_ns();
+                thread.add_delay();
             }
             finalize_thread(thread, recording, now_ns.is_none());
         }

@@ -42,7 +42,7 @@ impl Sweeper {
                 // In wall mode the first sweep does this.
                 let _ = thread.activity();
             }
-            thread.add_delay_ns();
+            thread.add_delay();
             apply_filter(thread, &mut recording, clock_ns);
         }
         recordings.push(recording);

@@ -52,7 +52,9 @@ fn observe_once(
         counters.reused.add(1);
         return Some(Observation::There(Found::At(blocked.state, blocked.stack.clone())));
     }
-    thread.blocked = None;
+    if thread.blocked.take().is_some() {
+        thread.woken.was_seen();
+    }
     if !wall {
         return Some(Observation::There(Found::Elsewhere));
     }

@@ -38,6 +38,8 @@ pub struct ThreadState {
     pub cpu_ns: u64,
     /// How long it has waited for CPUs, since it is known.
     pub delay_ns: u64,
+    /// How often it has got a CPU, since it is known.
+    pub turns: u64,
     /// When it was last seen to have run.
     pub ran_ns: u64,
     /// Its samples so far, for each recording.
@@ -102,6 +104,7 @@ impl ThreadState {
             thread: Arc::new(Thread { tid, name: threads::name(tid) }),
             cpu_ns,
             delay_ns: 0,
+            turns: 0,
             ran_ns: 0,
             accounts: [const { None }; MAX_RECORDINGS],
             recordings: 0,
@@ -155,10 +158,13 @@ impl ThreadState {
         self.began_armed_ns.is_some_and(|ns| now_ns.saturating_sub(ns) < YOUNG_NS)
     }
 
-    /// Adds to [`ThreadState::delay_ns`] what the kernel has counted since the last call.
-    pub fn add_delay_ns(&mut self) {
+    /// Adds to [`ThreadState::delay_ns`] and [`ThreadState::turns`] what the kernel has counted
+    /// since the last call.
+    pub fn add_delay(&mut self) {
         let (tid, keep) = (self.tid(), self.activity.is_some());
-        self.delay_ns += self.run_delay.more_ns(tid, keep);
+        let more = self.run_delay.more(tid, keep);
+        self.delay_ns += more.ns;
+        self.turns += more.turns;
     }
 
     /// Whether the kernel says what this thread is doing.

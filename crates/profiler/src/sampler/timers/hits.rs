@@ -135,7 +135,7 @@ impl Timers {
         let is_awake = cpu_ns != timer.armed.cpu_ns && is_awake(thread);
         let waits = is_awake && threads::cpu_ns(thread.tid()) == Some(cpu_ns);
         if is_awake {
-            thread.add_delay_ns();
+            thread.add_delay();
         }
         let now = Clocks { ns: now_ns, cpu_ns, delay_ns: thread.delay_ns };
         let Some(timer) = &mut thread.timer else { return false };
@@ -221,7 +221,7 @@ impl Timers {
         overruns: u32,
         has_forked: bool,
     ) -> Option<(bool, Option<(u64, u64)>)> {
-        thread.add_delay_ns();
+        thread.add_delay();
         let timer = thread.timer.as_ref()?;
         let cpu_ns = timer.hit_cpu_ns(overruns);
         let now = Clocks { ns: hit_ns, cpu_ns, delay_ns: thread.delay_ns };
@@ -239,7 +239,7 @@ impl Timers {
         if passed_ns <= self.valid_ns || !timer_delivery::is_task_work() {
             return None;
         }
-        thread.add_delay_ns();
+        thread.add_delay();
         let cpu_ns = threads::cpu_ns(thread.tid())?;
         let now = Clocks { ns: hit_ns, cpu_ns, delay_ns: thread.delay_ns };
         if !was_overdue && now.has_blocked_since(from) {

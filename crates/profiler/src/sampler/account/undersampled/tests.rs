@@ -14,7 +14,7 @@ fn stack() -> Arc<RawStack> {
 }
 
 fn moment(ms: u64, ticks: u64) -> Moment {
-    Moment { ns: ms * MS, cpu_ns: ms * MS, kernel_ns: None, delay_ns: 0, ticks, late: 0 }
+    Moment { ns: ms * MS, cpu_ns: ms * MS, kernel_ns: None, delay_ns: 0, turns: 0, ticks, late: 0 }
 }
 
 fn thread(tid: u32) -> Arc<Thread> {

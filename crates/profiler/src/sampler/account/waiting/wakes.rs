@@ -56,6 +56,14 @@ impl Wakes {
         }
     }
 
+    /// A wait is shown there, where the thread was seen blocked before.
+    pub fn waited(&mut self, stack: &Arc<RawStack>) {
+        match self.places.iter_mut().find(|place| place.stack == *stack) {
+            Some(place) => place.waits += 1.0,
+            None => self.last_waits += 1.0,
+        }
+    }
+
     /// Where a wait is to be shown; `None`: where the thread was last seen blocked. In the long run
     /// places have waits as they have wakes.
     pub fn next(&mut self) -> Option<Arc<RawStack>> {
