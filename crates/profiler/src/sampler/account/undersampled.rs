@@ -250,16 +250,17 @@ impl Account {
         self.used_ns(self.last.cpu_ns)
     }
 
-    /// Divides the window's ticks again, of threads that live for less than a few. What their
-    /// clocks say when they are seen is no share of their lives. They have run for as long as the
-    /// clock of the process says, `unseen_ns` more than their own; where that is not known, for the
-    /// share of the observations that found them running. Returns by how much the running time has
-    /// grown.
+    /// Divides the window's ticks again, of threads that have ended soon: their clocks say nothing
+    /// of the time after they were last seen. They have run for as long as the clock of the process
+    /// says, `unseen_ns` more than their own; where that is not known, for the share of the
+    /// observations that found them running. What their clocks do not say of the rest is divided
+    /// like the other observations. Returns by how much the running time has grown.
     fn divide(&mut self, unseen_ns: Option<u64>, interval_ns: u64) -> u64 {
         let all_ns = interval_ns * self.last.ticks.saturating_sub(self.opened.ticks);
         let [running, waiting, blocked] = self.found;
-        let used_ns = self.window_used_ns();
-        let rest = waiting + blocked;
+        let (used_ns, rest) = (self.window_used_ns(), waiting + blocked);
+        let waited_ns = self.last.delay_ns.saturating_sub(self.opened.delay_ns);
+        let known_ns = self.last.ns.saturating_sub(self.opened.ns).saturating_sub(used_ns);
         let share_of = |ns: u64, part: u64, all: u64| {
             (u128::from(ns) * u128::from(part) / u128::from(all.max(1))) as u64
         };
@@ -268,7 +269,10 @@ impl Account {
             Some(unseen_ns) => all_ns.min(used_ns + unseen_ns),
             None => share_of(all_ns, running, running + rest),
         };
-        let waiting_ns = share_of(all_ns - running_ns, waiting, rest);
+        let rest_ns = all_ns - running_ns;
+        let unknown_ns = rest_ns.saturating_sub(known_ns);
+        let waiting_ns =
+            share_of(rest_ns - unknown_ns, waited_ns, known_ns) + share_of(unknown_ns, waiting, rest);
         self.last.cpu_ns = self.opened.cpu_ns + running_ns;
         self.last.delay_ns = self.opened.delay_ns + waiting_ns;
         self.last.ns = self.opened.ns + all_ns;

@@ -131,6 +131,28 @@ fn threads_that_end_soon_have_the_running_time_of_the_process() {
     assert_eq!(running_of(None), (180, 20, 80), "as they were found");
 }
 
+/// Regression: threads that lived for 25 to 350 ms waited for CPUs for 2.3 s instead of 0.5, and
+/// were blocked for 7.8 instead of 9.7: their clocks were thrown away.
+#[test]
+fn threads_that_end_soon_have_waited_as_their_clocks_say_until_they_were_last_seen() {
+    let mut threads = Undersampled::default();
+    for tid in 0..10 {
+        let mut account = Account::of_new_thread(moment(0, 0));
+        let now = |ms, delay_ms| Moment { cpu_ns: 10 * MS, delay_ns: delay_ms * MS, ..moment(ms, ms / 10) };
+        account.observe(now(10, 0), Found::Elsewhere, TimerState::Yes(TICK_NS));
+        account.observe(now(20, 1), Found::Waiting(None), TimerState::Yes(TICK_NS));
+        let poll = Found::At(State::Blocked(Some(7)), stack());
+        account.observe(now(100, 10), poll, TimerState::Yes(TICK_NS));
+        account.was_there(now(120, 10));
+        threads.add_ended(&thread(tid), account, 0);
+    }
+    threads.add_unseen(Some(0), Mode::Wall, 10 * MS);
+    let samples = threads.close(Mode::Wall, 10 * MS, MS, true);
+    let is_waiting = |sample: &&Weighted| sample.state == State::Runnable;
+    let waited = samples.iter().filter(is_waiting).map(|it| u64::from(it.ticks)).sum::<u64>();
+    assert!((10..=11).contains(&waited), "{waited}: {samples:?}");
+}
+
 #[test]
 fn a_hit_that_few_sweeps_would_have_made_stands_for_more() {
     let (parse, render, mut threads) = (stack(), stack(), Undersampled::default());
