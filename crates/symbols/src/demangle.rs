@@ -11,6 +11,8 @@ use std::fmt::{self, Write};
 /// Longer mangled names stay as they are: they are of no use, and demangling may cost far more than
 /// their length.
 const MAX_MANGLED_BYTES: usize = 4096;
+/// Behind the name of a stub is this.
+pub(crate) const PLT: &str = "@plt";
 /// Back references can make a short name expand without end.
 const MAX_READABLE_BYTES: usize = 16 * 1024;
 /// Nesting of C++ names; the sampler thread's stack is small.
@@ -42,6 +44,9 @@ const SWIFT: [&str; 5] = ["$s", "$S", "$e", "_$s", "_T0"];
 pub fn demangle(name: &str) -> Option<String> {
     if name.len() > MAX_MANGLED_BYTES {
         return None;
+    }
+    if let Some(target) = name.strip_suffix(PLT) {
+        return demangle(target).map(|readable| readable + PLT);
     }
     rust(name).or_else(|| cpp(name)).filter(|readable| !readable.is_empty())
 }
@@ -143,6 +148,9 @@ mod tests {
                 "std::vector<int, std::allocator<int> >::push_back(int const&)",
             ),
             ("_ZN3foo3barEv", "foo::bar()"),
+            // Of nested names the end was dropped, others stayed as they were.
+            ("_ZN3foo3barEv@plt", "foo::bar()@plt"),
+            ("_ZdlPvm@plt", "operator delete(void*, unsigned long)@plt"),
         ] {
             assert_eq!(demangle(mangled).as_deref(), Some(readable));
         }

@@ -3,6 +3,7 @@
 //! the function; the stubs of a `.plt` with separate `.plt.sec` push the number of
 //! their relocation instead.
 
+use crate::demangle::PLT;
 use crate::elf::{ElfFile, Section, string_at};
 use object::LittleEndian as LE;
 use object::elf::{self, Rela64, Sym64};
@@ -26,7 +27,7 @@ pub(super) struct Stub {
 
 impl Stub {
     pub(super) fn name(&self) -> String {
-        format!("{}@plt", self.target)
+        format!("{}{PLT}", self.target)
     }
 }
 
