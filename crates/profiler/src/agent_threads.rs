@@ -6,15 +6,20 @@ use crate::signal_exclusion;
 pub use spare::{end as end_spare, keep_spare_if_wanted, want_spare};
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 use swipr_os::disabled;
 use swipr_os::own_threads::{self, PREFIX};
+use swipr_os::this_library::is_malloc_foreign;
 use swipr_os::{process, signals, threads};
 
 /// CPU time of those that ended.
 static ENDED_NS: AtomicU64 = AtomicU64::new(0);
 /// Threads that were asked for and are not registered yet.
 static UNNAMED: AtomicUsize = AtomicUsize::new(0);
+/// The host's thread has called [`reserve`], in this process or in one of which it is a fork.
+static IS_RESERVED: AtomicBool = AtomicBool::new(false);
+/// The server, the sampler, symbols, and three recordings' writers.
+const RESERVED: usize = 6;
 /// Symbolizing descends into DWARF trees.
 const STACK_BYTES: usize = 1 << 20;
 
@@ -54,6 +59,15 @@ pub fn exit_thread() -> ! {
     process::end_thread()
 }
 
+/// On a thread of the host's, before the agent starts: if the program has a malloc of its own, the
+/// agent's threads are started without it, see [`threads::reserve`]. In a program with one thread
+/// that malloc may have no locks, as bash's. There will be no more threads there than these.
+pub fn reserve() {
+    if is_malloc_foreign() && !IS_RESERVED.swap(true, SeqCst) {
+        signals::with_signals_blocked(|| threads::reserve(RESERVED, STACK_BYTES));
+    }
+}
+
 /// Starts a thread of the agent: `swipr-` and its `name`, with all signals blocked, not sampled. It
 /// is detached. If the program may have no new thread, a spare one does it.
 pub fn start(name: &'static str, body: impl FnOnce() + Send + 'static) -> io::Result<()> {
@@ -79,6 +93,9 @@ fn start_new(
             disabled::disable(format_args!("a panic on the thread {PREFIX}{name}"));
         }
     };
+    if IS_RESERVED.load(SeqCst) && count() >= RESERVED as u64 && host_has_one_thread() {
+        return Err((io::Error::from_raw_os_error(libc::EAGAIN), Box::new(body)));
+    }
     UNNAMED.fetch_add(1, AcqRel);
     let started = signals::with_signals_blocked(|| threads::start(STACK_BYTES, Box::new(body)));
     started.inspect_err(|_| _ = UNNAMED.fetch_sub(1, AcqRel))

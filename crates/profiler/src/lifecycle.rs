@@ -131,6 +131,7 @@ pub fn start(config: Config, wait: Wait) -> Result<(), LifeError> {
     // It is hidden once the program has many keys.
     thread_data::of_first_key();
     Instance::begin(config.clone());
+    agent_threads::reserve();
     let (report, reported) = channel(1);
     let identity = Identity::of_this_process(); // here: the server thread has another name
     let started = agent_threads::start("server", move || serve(generation, &identity, &report));

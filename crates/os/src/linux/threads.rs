@@ -8,7 +8,7 @@ mod switches;
 
 pub use activity::{Activity, ActivityFile};
 pub use signal_state::{Sandbox, SignalState, signal_state};
-pub use start::{Body, SHORTEST_SLICE_NS, ask_for_slices, is_ours, reset_scheduling, start};
+pub use start::{Body, SHORTEST_SLICE_NS, ask_for_slices, is_ours, reserve, reset_scheduling, start};
 pub use switches::Switches;
 
 use super::directory::for_each_name;

@@ -1,9 +1,14 @@
 //! Threads of the agent's own, and how they are scheduled.
 
-use crate::signals;
+use crate::{futex, signals};
 use std::ffi::c_void;
 use std::io;
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::time::Duration;
+
+/// Threads that [`reserve`] has started end after this time, if nothing ends them before.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// What a thread does.
 pub type Body = Box<dyn FnOnce() + Send>;
@@ -46,6 +51,36 @@ pub fn start(stack_bytes: usize, body: Body) -> Result<(), (io::Error, Body)> {
         return Err((io::Error::from_raw_os_error(error), *body));
     }
     Ok(())
+}
+
+/// Starts so many threads, and ends them. The C library keeps their stacks, with what it has
+/// allocated for them by the program's malloc, and gives both to the next threads with stacks of
+/// that size: who starts those need not enter that malloc.
+pub fn reserve(count: usize, stack_bytes: usize) {
+    // Each has a stack of its own only while all are there.
+    let go = AtomicU32::new(0);
+    extern "C" fn wait(go: *mut c_void) -> *mut c_void {
+        // SAFETY: it is there until this thread was joined.
+        futex::wait(unsafe { &*go.cast::<AtomicU32>() }, 0, LONGEST_WAIT);
+        std::ptr::null_mut()
+    }
+    // SAFETY: attributes are made before they are used and destroyed after; `wait` has the
+    // signature asked for, and each thread is joined once.
+    unsafe {
+        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
+        libc::pthread_attr_init(&mut attributes);
+        libc::pthread_attr_setstacksize(&mut attributes, stack_bytes);
+        let start = || {
+            let mut thread = std::mem::zeroed();
+            let error = libc::pthread_create(&mut thread, &attributes, wait, go.as_ptr().cast());
+            (error == 0).then_some(thread)
+        };
+        let threads: Vec<libc::pthread_t> = (0..count).map_while(|_| start()).collect();
+        go.store(1, SeqCst);
+        threads.iter().for_each(|_| futex::wake_one(&go));
+        threads.into_iter().for_each(|thread| _ = libc::pthread_join(thread, std::ptr::null_mut()));
+        libc::pthread_attr_destroy(&mut attributes);
+    }
 }
 
 /// Gives up a real-time priority, which a new thread inherits from its creator: what the agent
