@@ -6,6 +6,7 @@ use super::unrecorded::{Member, Unrecorded};
 use crate::args::Sampling;
 use crate::client::{Client, Status};
 use crate::error::{Error, Exit};
+use crate::process::Process;
 use crate::shape::Shape;
 use crate::write::Writer;
 use std::collections::BTreeMap;
@@ -35,6 +36,9 @@ pub struct Session {
     /// Each with when it was added.
     running: BTreeMap<usize, (Running, Instant)>,
     started: usize,
+    /// The first of several processes: the recording is said to be its. Samples of another one may
+    /// come before its own. Its id as it sees itself, name and file.
+    first: Option<(u32, String, String)>,
     /// Processes that gave nothing.
     pub unrecorded: Unrecorded,
     ended: Summary,
@@ -77,6 +81,7 @@ impl Session {
             messages,
             running: BTreeMap::new(),
             started: 0,
+            first: None,
             unrecorded: Unrecorded::default(),
             ended: Summary::default(),
             is_cut: false,
@@ -102,6 +107,13 @@ impl Session {
         let id = self.started;
         let connection = client.clone().waiting().connect()?;
         let Member { pid, name, root } = process(connection.peer());
+        if id == 0 && root.is_some() {
+            let of = |first: Process| {
+                let file = first.executable().map(|file| file.display().to_string());
+                (first.own_pid(), name.clone(), file.unwrap_or_default())
+            };
+            self.first = Process::new(pid).map(of);
+        }
         let source = Source { id, client, before, query, shape: Arc::clone(&self.shape), root };
         let running = source.start(connection, self.sender.clone())?;
         self.unrecorded.started(id, pid, name);
@@ -124,7 +136,12 @@ impl Session {
         self.writer.keep_up()?;
         loop {
             match self.messages.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-                Ok(Message::Began(header)) => self.writer.begin(&header),
+                Ok(Message::Began(mut header)) => {
+                    if let Some(first) = self.first.clone() {
+                        (header.pid, header.process_name, header.executable) = first;
+                    }
+                    self.writer.begin(&header);
+                }
                 Ok(Message::Samples(samples)) => {
                     for sample in &samples {
                         self.writer.sample(sample)?;

@@ -7,6 +7,19 @@ use swipr_c_tests::directory::Directory;
 use swipr_c_tests::host::wait_until;
 use swipr_c_tests::program;
 
+/// The recording was named after the child whose samples came first, and in Firefox's format all
+/// threads were that child's.
+#[test]
+fn a_recording_of_several_processes_is_that_of_the_program_that_was_started() {
+    let busy = "while [ $i -lt 200000 ]; do i=$((i + 1)); done";
+    let script = format!("i=0; dash -c 'i=0; {busy}' & dash -c 'i=0; {busy}'; wait; exec sleep 0.1");
+    let said = says(["run", "-s", "-f", "raw", "-o", "-", "--", "bash", "-c", &script]).well();
+    let header: serde_json::Value =
+        serde_json::from_str(said.out.lines().next().expect("a line")).expect("JSON");
+    assert_eq!(header["process_name"], "bash", "{header}");
+    assert!(header["executable"].as_str().is_some_and(|file| file.ends_with("/bash")), "{header}");
+}
+
 /// Python's multiprocessing ends its processes by `_exit`: a fifth of the CPU time of short ones
 /// was not in the recording, and nothing said so.
 #[test]
