@@ -38,9 +38,11 @@ pub(crate) struct Total {
     pub(crate) sum: Sum,
 }
 
-/// What is counted separately: the thread's number (`None`: threads are merged), the state, the
-/// stack's number.
-type Key = (Option<usize>, State, usize);
+/// By the thread's number, the state, and the number of the stack or node.
+pub(crate) type Sums = FxHashMap<SumKey, Sum>;
+type SumKey = (usize, State, usize);
+/// In place of a thread's number where threads are merged.
+const MERGED: usize = usize::MAX;
 
 /// Adds samples up.
 pub(crate) struct Totals {
@@ -49,7 +51,7 @@ pub(crate) struct Totals {
     stacks: RawTree,
     /// Nodes where stacks end, numbered in order of appearance.
     leaves: Interner<u32>,
-    sums: FxHashMap<Key, Sum>,
+    sums: Sums,
 }
 
 impl Totals {
@@ -59,19 +61,19 @@ impl Totals {
             threads: ThreadNumbers::new(),
             stacks: RawTree::new(),
             leaves: Interner::new(),
-            sums: FxHashMap::default(),
+            sums: Sums::default(),
         }
     }
 
     pub(crate) fn add(&mut self, sample: &Sample<'_>) {
-        let thread = (!self.options.merge_threads).then(|| self.threads.intern(sample.thread).id);
+        let thread = if self.options.merge_threads { MERGED } else { self.threads.intern(sample.thread).id };
         let stack = self.leaves.intern(self.stacks.node(sample.stack, &self.options)).id;
         self.sums.entry((thread, sample.state, stack)).or_default().add(sample);
     }
 
     /// Adds no more.
     pub(crate) fn finish(self) -> Finished {
-        let sums: Vec<(Key, Sum)> = self.sums.into_iter().collect();
+        let sums: Vec<(SumKey, Sum)> = self.sums.into_iter().collect();
         let sums = sorted(&sums, &|a, b| a.0.cmp(&b.0));
         let leaves = self.leaves.into_values();
         Finished { threads: self.threads.into_values(), stacks: self.stacks, leaves, sums }
@@ -84,7 +86,7 @@ pub(crate) struct Finished {
     threads: Vec<Arc<Thread>>,
     stacks: RawTree,
     leaves: Vec<u32>,
-    sums: Vec<(Key, Sum)>,
+    sums: Vec<(SumKey, Sum)>,
 }
 
 impl Finished {
@@ -95,7 +97,7 @@ impl Finished {
     /// Ordered by first appearance of thread, then state, then stack.
     pub(crate) fn iter(&self) -> impl Iterator<Item = Total> {
         self.sums.iter().map(|&((thread, state, stack), sum)| Total {
-            thread: thread.and_then(|id| self.threads.get(id).cloned()),
+            thread: self.threads.get(thread).cloned(),
             state,
             stack: self.stacks.stack(self.leaves.get(stack).copied().unwrap_or(ROOT)),
             sum,

@@ -11,12 +11,10 @@ pub use record::FlightRecord;
 
 use std::collections::VecDeque;
 
-use rustc_hash::FxHashMap;
-
 use crate::Options;
-use crate::aggregate::Sum;
+use crate::aggregate::Sums;
 use crate::intern::ThreadNumbers;
-use crate::model::{Header, Mode, Sample, State, Summary};
+use crate::model::{Header, Mode, Sample, Summary};
 use crate::raw_tree::RawTree;
 
 /// Samples of this much time are summed up.
@@ -41,7 +39,7 @@ struct RingSlice {
     start_ns: u64,
     end_ns: u64,
     /// By thread, state and node.
-    sums: FxHashMap<(usize, State, u32), Sum>,
+    sums: Sums,
     dropped: u64,
     /// The recording's figures as they were before.
     before: Summary,
@@ -108,7 +106,7 @@ impl FlightRecorder {
             |at: &usize| generation.slices.get(*at).is_some_and(|slice| slice.start_ns == start_ns);
         let at = behind.checked_sub(1).filter(is_known).unwrap_or(behind);
         if at == behind {
-            let (sums, before) = (FxHashMap::default(), figures.clone());
+            let (sums, before) = (Sums::default(), figures.clone());
             let slice = RingSlice { start_ns, end_ns: start_ns, sums, dropped: 0, before };
             generation.slices.insert(at, slice);
         }
@@ -116,7 +114,7 @@ impl FlightRecorder {
         let node = generation.stacks.node(sample.stack, &Options::default());
         let Some(slice) = generation.slices.get_mut(at) else { return };
         slice.end_ns = slice.end_ns.max(sample.time_ns);
-        let key = (thread, sample.state, node);
+        let key = (thread, sample.state, node as usize);
         if slice.sums.len() >= MAX_SUMS && !slice.sums.contains_key(&key) {
             slice.dropped += u64::from(sample.ticks);
             return;

@@ -4,7 +4,7 @@
 //! not with samples. When it is written, the samples of a second follow each other thread by
 //! thread: their order within it is lost, their sums are not.
 
-use crate::aggregate::Sum;
+use crate::aggregate::{Sum, Sums};
 use crate::intern::{StackNumbers, ThreadNumbers};
 use crate::model::{Header, Mode, Sample, Stack, State, Summary, Thread};
 use crate::order::sorted;
@@ -18,9 +18,6 @@ use std::sync::Arc;
 const MAX_STACKS: usize = 200_000;
 /// Samples of this much time are summed up.
 const SLICE_NS: u64 = 1_000_000_000;
-
-/// By thread, state and stack.
-type Sums = FxHashMap<(usize, State, usize), Sum>;
 
 /// See the module's text.
 #[derive(Clone, Debug)]

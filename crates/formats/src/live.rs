@@ -4,9 +4,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
-
-use crate::aggregate::Sum;
+use crate::aggregate::Sums;
 use crate::display::DisplayTree;
 use crate::intern::ThreadNumbers;
 use crate::json::{Members, string};
@@ -43,7 +41,7 @@ fn make(options: &Options) -> Box<dyn Format> {
         columns: Columns::new(),
         ids: ThreadNumbers::new(),
         threads: Vec::new(),
-        sums: FxHashMap::default(),
+        sums: Sums::default(),
         next_ns: 0,
     })
 }
@@ -56,7 +54,7 @@ struct Live {
     ids: ThreadNumbers,
     threads: Vec<Arc<Thread>>,
     /// By thread, node and state, since the last line.
-    sums: FxHashMap<(usize, u32, usize), Sum>,
+    sums: Sums,
     /// When the next line is due.
     next_ns: u64,
 }
@@ -76,8 +74,7 @@ impl Format for Live {
             self.threads.push(Arc::clone(sample.thread));
         }
         let node = self.stacks.node(sample);
-        let state = self.columns.state(sample.state);
-        self.sums.entry((thread.id, node, state)).or_default().add(sample);
+        self.sums.entry((thread.id, sample.state, node as usize)).or_default().add(sample);
         if sample.time_ns >= self.next_ns {
             self.write_period(out);
             self.next_ns = sample.time_ns.saturating_add(PERIOD_NS);
@@ -95,9 +92,9 @@ impl Live {
     fn write_period(&mut self, out: &mut Vec<u8>) {
         let since_ns = self.next_ns.saturating_sub(PERIOD_NS).saturating_sub(self.start_ns);
         let mut spans = Numbers::new();
-        for ((thread, node, state), sum) in self.sums.drain() {
-            let numbers =
-                [since_ns / 1_000_000, thread as u64, u64::from(node), state as u64, sum.samples, sum.ns];
+        for ((thread, state, node), sum) in self.sums.drain() {
+            let state = self.columns.state(state) as u64;
+            let numbers = [since_ns / 1_000_000, thread as u64, node as u64, state, sum.samples, sum.ns];
             spans.extend(numbers);
         }
         let object = self.columns.add(Members::object(), &self.stacks.tree, &self.threads);

@@ -7,14 +7,12 @@
 
 use std::fmt::Write;
 
-use rustc_hash::FxHashMap;
-
-use crate::aggregate::Sum;
+use crate::aggregate::Sums;
 use crate::category::Class;
 use crate::display::{DisplayFrame, DisplayTree};
 use crate::intern::ThreadNumbers;
 use crate::jit_tier::{Tier, tier};
-use crate::model::{Header, Measure, Mode, Sample, Summary};
+use crate::model::{Header, Measure, Mode, Sample, State, Summary};
 use crate::picture::{Baseline, Box, Picture};
 use crate::stats::{stats_line, why_empty};
 use crate::template::escaped;
@@ -37,7 +35,7 @@ pub(crate) fn make(options: &Options) -> std::boxed::Box<dyn Format> {
         header: None,
         stacks: DisplayTree::new(options),
         threads: ThreadNumbers::new(),
-        sums: FxHashMap::default(),
+        sums: Sums::default(),
     })
 }
 
@@ -47,7 +45,7 @@ struct Svg {
     stacks: DisplayTree,
     threads: ThreadNumbers,
     /// By thread and node.
-    sums: FxHashMap<(usize, u32), Sum>,
+    sums: Sums,
 }
 
 impl Format for Svg {
@@ -59,7 +57,7 @@ impl Format for Svg {
     fn sample(&mut self, sample: &Sample<'_>, _out: &mut Vec<u8>) {
         let thread = if self.options.merge_threads { 0 } else { self.threads.intern(sample.thread).id };
         let node = self.stacks.node(sample);
-        self.sums.entry((thread, node)).or_default().add(sample);
+        self.sums.entry((thread, State::Running, node as usize)).or_default().add(sample);
     }
 
     fn finish(&mut self, summary: &Summary, out: &mut Vec<u8>) {
@@ -68,11 +66,11 @@ impl Format for Svg {
         };
         let threads = std::mem::replace(&mut self.threads, ThreadNumbers::new()).into_values();
         let mut picture = Picture::new();
-        for ((thread, node), sum) in std::mem::take(&mut self.sums) {
+        for ((thread, _, node), sum) in std::mem::take(&mut self.sums) {
             let thread = threads
                 .get(thread)
                 .map(|thread| DisplayFrame::note(&names::thread(&thread.name), Class::Note));
-            let mut frames: Vec<&DisplayFrame> = self.stacks.tree.stack(node).collect();
+            let mut frames: Vec<&DisplayFrame> = self.stacks.tree.stack(node as u32).collect();
             frames.extend(&thread);
             picture.add(frames.into_iter().rev(), sum.ns, Baseline::Now);
         }

@@ -29,7 +29,7 @@ pub struct FlightRecord {
     /// The generation of the last second, and its stacks that were met, by node.
     generation: u64,
     met: Vec<Met>,
-    tids: FxHashSet<u32>,
+    tids: FxHashSet<u64>,
     summary: Summary,
     /// Samples that the recorder had at the beginning and that are not taken yet.
     left: u64,
@@ -92,13 +92,13 @@ impl FlightRecord {
         let (mut sums, mut stacks) = (vec![], vec![]);
         for (&(thread, state, node), sum) in &slice.sums {
             let Some(&thread) = threads.get(thread) else { continue };
-            let at = node as usize;
+            let at = node;
             if self.met.len() <= at {
                 self.met.resize(at + 1, Met::default());
             }
             if let Some(met) = self.met.get_mut(at).filter(|met| !met.is_met) {
                 met.is_met = true;
-                stacks.push((at, generation.stacks.stack(node)));
+                stacks.push((at, generation.stacks.stack(node as u32)));
             }
             self.left = self.left.saturating_sub(sum.samples);
             sums.push((thread.clone(), state, at, *sum));
@@ -139,7 +139,7 @@ impl FlightRecord {
             let rest_ns = sum.ns - weight_ns * u64::from(ticks);
             for sample in [each(ticks - 1, weight_ns), each(1, weight_ns + rest_ns)] {
                 if sample.ticks > 0 && is_wanted(&sample) {
-                    self.tids.insert(thread.tid);
+                    self.tids.insert(thread.tid.into());
                     self.summary.samples += u64::from(sample.ticks);
                     format.sample(&sample, out);
                     hand_on(out)?;

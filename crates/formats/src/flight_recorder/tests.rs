@@ -1,7 +1,7 @@
 use super::record::Second;
 use super::*;
 use crate::Format;
-use crate::model::{Frame, FrameKind, Function, Stack, Thread};
+use crate::model::{Frame, FrameKind, Function, Stack, State, Thread};
 use std::sync::Arc;
 
 fn stack(name: &str) -> Arc<Stack> {

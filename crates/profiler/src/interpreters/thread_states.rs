@@ -35,7 +35,7 @@ pub struct ThreadStates {
     entries: Vec<StateEntry>,
     read_at: Option<Instant>,
     /// Threads that were not in it then.
-    missed: FxHashSet<u32>,
+    missed: FxHashSet<u64>,
 }
 
 impl ThreadStates {
@@ -43,7 +43,7 @@ impl ThreadStates {
     pub fn find(&mut self, thread: ThreadKey, list: &impl StateList, memory_file: i32) -> Option<u64> {
         let known = self.look_up(thread);
         let is_old = self.read_at.is_none_or(|at| at.elapsed() >= READ_AGAIN);
-        if known.is_some() || !is_old && self.missed.contains(&thread.tid) {
+        if known.is_some() || !is_old && self.missed.contains(&thread.tid.into()) {
             return known;
         }
         self.read_at = Some(Instant::now());
@@ -51,7 +51,7 @@ impl ThreadStates {
         self.entries = list.states(memory_file);
         let found = self.look_up(thread);
         if found.is_none() {
-            self.missed.insert(thread.tid);
+            self.missed.insert(thread.tid.into());
         }
         found
     }

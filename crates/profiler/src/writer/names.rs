@@ -68,7 +68,7 @@ pub struct StackSymbolizer {
     /// What `frames` holds for.
     mappings: Option<Arc<Mappings>>,
     /// The addresses of the mappings that cached stacks have, and their memory.
-    kept_mappings: FxHashSet<usize>,
+    kept_mappings: FxHashSet<u64>,
     kept_bytes: usize,
     /// The generation of [`JitCode`]; `None`: not refreshed since the batch began.
     generation: Option<u64>,
@@ -118,7 +118,7 @@ impl StackSymbolizer {
             if self.kept_bytes > MAX_MAPPINGS_BYTES {
                 self.forget_stacks();
             }
-            if self.kept_mappings.insert(Arc::as_ptr(mappings).addr()) {
+            if self.kept_mappings.insert(Arc::as_ptr(mappings).addr() as u64) {
                 self.kept_bytes += mappings.bytes();
             }
             if let Some(mut latest) = lock(&self.sources.latest) {

@@ -63,8 +63,8 @@ impl Index {
     fn others(&self, dwarf: &Dwarf<PagedReader>) -> &(Ranges, Vec<usize>) {
         self.others.get_or_init(|| {
             let starts = starts(dwarf);
-            let known: FxHashSet<usize> = self.listed.0.iter().map(|part| part.unit).collect();
-            let unlisted = starts.iter().filter(|start| !known.contains(start));
+            let known: FxHashSet<u64> = self.listed.0.iter().map(|part| part.unit as u64).collect();
+            let unlisted = starts.iter().filter(|start| !known.contains(&(**start as u64)));
             let ranges = ranges(dwarf, unlisted, self.code_begin, self.room);
             ranges.map(|ranges| (Ranges::new(ranges), starts)).unwrap_or_default()
         })
