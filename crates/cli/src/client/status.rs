@@ -121,7 +121,7 @@ impl Status {
             (
                 &threads.run_with_our_signal_blocked,
                 "run with the agent's signal blocked",
-                "have them block signals by pthread_sigmask(3), not by system calls of their own",
+                "have them block signals by pthread_sigmask(3), not by system calls of their own; io_uring's (iou-wrk) are the kernel's, and have no stack",
             ),
             (
                 &threads.must_not_be_signalled,
