@@ -37,7 +37,7 @@ pub fn is_of_program(address: *const c_void) -> bool {
 
 /// Whether the program's malloc is its own, or that of a library beside the C library.
 pub fn is_malloc_foreign() -> bool {
-    let of_c_library = libc::gnu_get_libc_version as *const c_void;
+    let of_c_library = libc::sysconf as *const c_void;
     !are_together(libc::calloc as *const c_void, of_c_library)
 }
 

@@ -76,6 +76,8 @@ pub struct Account {
     rhythm: Rhythm,
     /// CPU time that the thread has used since, if it ended half-way to the next observation.
     tail_ns: u64,
+    /// How long it was there after it was last seen, if it has ended.
+    unseen_ns: u64,
     /// CPU time used in this window while the thread could not be hit.
     unarmed_ns: u64,
     /// The last [`Moment::kernel_ns`].

@@ -40,7 +40,9 @@ impl Account {
             (Some((state, stack)), found) => {
                 let earlier = ticks.saturating_sub(1) / 2;
                 self.hit(state, &stack, earlier, self.last.ns);
-                self.was_woken(&stack, now);
+                if Kind::of(state) == Kind::Blocked {
+                    self.was_woken(&stack, now);
+                }
                 self.add(now, found, ticks - earlier, used_ns, true);
                 return;
             }
@@ -120,6 +122,7 @@ impl Account {
 
     /// The thread was there, and has ended before it was observed again.
     pub fn was_there(&mut self, now: Moment) {
+        self.unseen_ns += now.ns.saturating_sub(self.last.ns);
         (self.last.ns, self.last.ticks) = (now.ns, now.ticks);
     }
 

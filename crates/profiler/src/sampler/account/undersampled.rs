@@ -260,7 +260,8 @@ impl Account {
         let [running, waiting, blocked] = self.found;
         let (used_ns, rest) = (self.window_used_ns(), waiting + blocked);
         let waited_ns = self.last.delay_ns.saturating_sub(self.opened.delay_ns);
-        let known_ns = self.last.ns.saturating_sub(self.opened.ns).saturating_sub(used_ns);
+        let passed_ns = self.last.ns.saturating_sub(self.opened.ns);
+        let known_ns = passed_ns.saturating_sub(used_ns + std::mem::take(&mut self.unseen_ns));
         let share_of = |ns: u64, part: u64, all: u64| {
             (u128::from(ns) * u128::from(part) / u128::from(all.max(1))) as u64
         };
@@ -313,6 +314,7 @@ impl Account {
         self.last.ticks += ended.last.ticks.saturating_sub(ended.opened.ticks);
         self.tick_ns = self.tick_ns.max(ended.tick_ns);
         self.unarmed_ns += ended.unarmed_ns;
+        self.unseen_ns += ended.unseen_ns;
         self.kernel_ns += ended.kernel_ns;
         self.found.iter_mut().zip(ended.found).for_each(|(all, of_thread)| *all += of_thread);
         self.was_refused |= ended.was_refused;

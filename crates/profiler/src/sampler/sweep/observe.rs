@@ -52,7 +52,7 @@ fn observe_once(
         counters.reused.add(1);
         return Some(Observation::There(Found::At(blocked.state, blocked.stack.clone())));
     }
-    if thread.blocked.take().is_some() {
+    if thread.blocked.take().is_some_and(|blocked| matches!(blocked.state, State::Blocked(_))) {
         thread.woken.was_seen();
     }
     if !wall {

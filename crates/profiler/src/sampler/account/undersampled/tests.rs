@@ -150,7 +150,8 @@ fn threads_that_end_soon_have_waited_as_their_clocks_say_until_they_were_last_se
     let samples = threads.close(Mode::Wall, 10 * MS, MS, true);
     let is_waiting = |sample: &&Weighted| sample.state == State::Runnable;
     let waited = samples.iter().filter(is_waiting).map(|it| u64::from(it.ticks)).sum::<u64>();
-    assert!((10..=11).contains(&waited), "{waited}: {samples:?}");
+    // And for one of two looks that found it idle, in the 20 ms after the last one.
+    assert_eq!(waited, 20, "{samples:?}");
 }
 
 #[test]
