@@ -9,8 +9,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*};
 use swipr_os::disabled;
 use swipr_os::own_threads::{self, PREFIX};
-use swipr_os::this_library::is_malloc_foreign;
-use swipr_os::{process, signals, threads};
+use swipr_os::{process, signals, this_library, threads};
 
 /// CPU time of those that ended.
 static ENDED_NS: AtomicU64 = AtomicU64::new(0);
@@ -18,8 +17,10 @@ static ENDED_NS: AtomicU64 = AtomicU64::new(0);
 static UNNAMED: AtomicUsize = AtomicUsize::new(0);
 /// The host's thread has called [`reserve`], in this process or in one of which it is a fork.
 static IS_RESERVED: AtomicBool = AtomicBool::new(false);
-/// The server, the sampler, symbols, and three recordings' writers.
-const RESERVED: usize = 6;
+/// The server, the sampler, symbols, and five recordings' writers; and threads that are ending,
+/// whose stacks the C library cannot use yet.
+const RESERVED: usize = 8;
+const ENDING: usize = 2;
 /// Symbolizing descends into DWARF trees.
 const STACK_BYTES: usize = 1 << 20;
 
@@ -59,12 +60,13 @@ pub fn exit_thread() -> ! {
     process::end_thread()
 }
 
-/// On a thread of the host's, before the agent starts: if the program has a malloc of its own, the
-/// agent's threads are started without it, see [`threads::reserve`]. In a program with one thread
-/// that malloc may have no locks, as bash's. There will be no more threads there than these.
+/// On a thread of the host's, before the agent starts: if the executable has a malloc of its own,
+/// the agent's threads are started without it, see [`threads::reserve`]. In a program with one
+/// thread that malloc may have no locks, as bash's. There will be no more threads there than these.
 pub fn reserve() {
-    if is_malloc_foreign() && !IS_RESERVED.swap(true, SeqCst) {
-        signals::with_signals_blocked(|| threads::reserve(RESERVED, STACK_BYTES));
+    let has_own = || this_library::is_of_program(libc::calloc as *const libc::c_void);
+    if has_own() && !IS_RESERVED.swap(true, SeqCst) {
+        signals::with_signals_blocked(|| threads::reserve(RESERVED + ENDING, STACK_BYTES));
     }
 }
 
@@ -93,8 +95,9 @@ fn start_new(
             disabled::disable(format_args!("a panic on the thread {PREFIX}{name}"));
         }
     };
-    if IS_RESERVED.load(SeqCst) && count() >= RESERVED as u64 && host_has_one_thread() {
-        return Err((io::Error::from_raw_os_error(libc::EAGAIN), Box::new(body)));
+    if IS_RESERVED.load(SeqCst) && count_all() >= RESERVED as u64 && host_has_one_thread() {
+        let why = "the program has one thread and a malloc of its own: end another recording first";
+        return Err((io::Error::other(why), Box::new(body)));
     }
     UNNAMED.fetch_add(1, AcqRel);
     let started = signals::with_signals_blocked(|| threads::start(STACK_BYTES, Box::new(body)));

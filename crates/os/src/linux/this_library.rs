@@ -35,12 +35,6 @@ pub fn is_of_program(address: *const c_void) -> bool {
     are_together(address, headers)
 }
 
-/// Whether the program's malloc is its own, or that of a library beside the C library.
-pub fn is_malloc_foreign() -> bool {
-    let of_c_library = libc::sysconf as *const c_void;
-    !are_together(libc::calloc as *const c_void, of_c_library)
-}
-
 fn are_together(one: *const c_void, other: *const c_void) -> bool {
     let base = |address: *const c_void| object_of(address).map(|found| found.dli_fbase);
     base(one).is_some_and(|found| base(other) == Some(found))

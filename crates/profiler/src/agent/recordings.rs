@@ -155,9 +155,14 @@ impl Agent {
         });
         if let Err(error) = &started {
             self.log.line(format_args!("cannot start a writer thread: {error}"));
-            let why = "the process's user or its container may have no more threads (ulimit -u, pids.max)";
+            let why = match error.raw_os_error() {
+                Some(_) => {
+                    ": the process's user or its container may have no more threads (ulimit -u, pids.max)"
+                }
+                None => "",
+            };
             if let Some(output) = take(&output) {
-                output.finish(Err(format!("the agent cannot start a thread: {error}: {why}")));
+                output.finish(Err(format!("the agent cannot start a thread: {error}{why}")));
             }
         }
         started.is_ok()
