@@ -27,12 +27,19 @@ fn functions_that_grew_and_shrank_are_told_whatever_the_formats_and_lengths() {
 fn what_chance_does_to_a_few_samples_is_marked_and_comes_last() {
     let directory = Directory::new();
     let path = |name: &str| directory.path().join(name).display().to_string();
-    let text = |parse, draw, idle| format!("main;parse {parse}\nmain;draw {draw}\nmain;idle {idle}\n");
-    std::fs::write(path("a.folded"), text(10, 90, 0)).expect("a file");
-    std::fs::write(path("b.folded"), text(22, 77, 1)).expect("a file");
-    std::fs::write(path("c.folded"), text(400, 590, 10)).expect("a file");
+    let text = |parse: usize, draw: usize, idle: usize| {
+        let sample = |function: &str| {
+            format!(
+                "app 7/7 1.000000000: 1000 cpu-clock:\n\t10 {function}+0x0 (/app)\n\t20 main+0x0 (/app)\n\n"
+            )
+        };
+        sample("parse").repeat(parse) + &sample("draw").repeat(draw) + &sample("idle").repeat(idle)
+    };
+    std::fs::write(path("a.perf"), text(10, 90, 0)).expect("a file");
+    std::fs::write(path("b.perf"), text(22, 77, 1)).expect("a file");
+    std::fs::write(path("c.perf"), text(400, 590, 10)).expect("a file");
     let marked = |after: &str| {
-        let said = says(["diff", &path("a.folded"), &path(after)]).well().out;
+        let said = says(["diff", &path("a.perf"), &path(after)]).well().out;
         let rows = said.lines().skip_while(|line| !line.contains(" function")).skip(1);
         let row = |row: &str| row.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         let rows = rows.map(row).map(|row| (row[5].clone(), row[0].ends_with('~')));
@@ -40,14 +47,20 @@ fn what_chance_does_to_a_few_samples_is_marked_and_comes_last() {
     };
     let rows =
         |rows: &[(&str, bool)]| rows.iter().map(|(name, is)| ((*name).to_owned(), *is)).collect::<Vec<_>>();
-    let (said, few) = marked("b.folded");
+    let (said, few) = marked("b.perf");
     assert!(said.contains("~: chance may do that with 100 samples before and 100 after"), "{said}");
     assert_eq!(few, rows(&[("draw", true), ("parse", true), ("idle", true), ("main", true)]), "{said}");
-    let (said, many) = marked("c.folded");
+    let (said, many) = marked("c.perf");
     assert_eq!(many, rows(&[("draw", false), ("parse", false), ("idle", true), ("main", true)]), "{said}");
-    // Nanoseconds do not say how many samples they are of.
-    std::fs::write(path("ns.folded"), text(400_000_000, 590_000_000, 0)).expect("a file");
-    assert!(!marked("ns.folded").0.contains('~'));
+    // Ticks of one wait are no independent samples, and nanoseconds do not say how many there were.
+    std::fs::write(path("wall.folded"), "main;parse 22\nmain;draw 77\n").expect("a file");
+    std::fs::write(path("ns.folded"), "main;parse 400000000\nmain;draw 590000000\n").expect("a file");
+    for file in ["wall.folded", "ns.folded"] {
+        for options in [&[][..], &["--weight", "samples"]] {
+            let said = says([&["diff", &path(file), &path(file)], options].concat()).well().out;
+            assert!(!said.contains('~'), "{said}");
+        }
+    }
 }
 
 /// Regression: each process was only in one of the two, and all of it had grown or shrunk.
@@ -74,7 +87,7 @@ fn nanoseconds_of_wall_clock_time_are_compared_with_samples_of_it() {
     std::fs::write(path("b.folded"), ns).expect("a file");
     let said = says(["diff", &path("a.folded"), &path("b.folded")]).well();
     assert!(said.out.contains("100 samples before, 1000 samples after"), "{said:?}");
-    let changes = said.out.lines().skip(3).filter(|line| !line.contains("+0.00")).count();
+    let changes = said.out.lines().skip(2).filter(|line| !line.contains("+0.00")).count();
     assert_eq!(changes, 2, "a tenth of a percent: {said:?}");
 }
 
