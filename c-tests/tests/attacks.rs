@@ -246,7 +246,8 @@ fn hostile_files_and_names_are_no_danger_to_the_program_or_to_readers() {
             }
         }
     }
-    let recording = host::record(&socket, "samples=200&hz=1000&format=perf");
+    // Of 200 samples a late sweep alone had enough, before it had seen all threads.
+    let recording = host::record(&socket, "samples=2000&hz=1000&format=perf");
     assert_eq!(check("threads = 7", &recording), Ok(()));
     host.end();
 }

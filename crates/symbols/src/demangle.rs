@@ -53,6 +53,9 @@ pub fn demangle(name: &str) -> Option<String> {
 
 /// The readable form of a name that looks like one of Swift's.
 pub(crate) fn swift(name: &str, demangler: Option<SwiftDemangler>) -> Option<String> {
+    if let Some(target) = name.strip_suffix(PLT) {
+        return swift(target, demangler).map(|readable| readable + PLT);
+    }
     if name.len() > MAX_MANGLED_BYTES || !is_swift(name) {
         return None;
     }

@@ -85,7 +85,7 @@ fn samples(
 impl PprofProfile<'_> {
     fn header(&self, name: &str) -> Header {
         let (types, (_, weight)) = (self.types(), self.values());
-        let is_cpu = |(kind, _): &(String, String)| kind == "cpu";
+        let is_cpu = |(kind, _): &(String, String)| kind == "cpu" || kind == "cpu-time";
         let is_cpu = weight.map_or(types.iter().any(is_cpu), |index| types.get(index).is_some_and(is_cpu));
         let mode = if is_cpu { Mode::Cpu } else { Mode::Wall };
         let (process, pid) = self.process(name);
@@ -121,7 +121,7 @@ impl PprofProfile<'_> {
 
     /// What the weight is, if it is no clock's; of counts alone, if they are no samples.
     fn measure(&self) -> Option<Measure> {
-        const CLOCKS: [&str; 4] = ["cpu", "wall", "samples", "time"];
+        const CLOCKS: [&str; 6] = ["cpu", "cpu-time", "wall", "wall-time", "samples", "time"];
         let (count, weight) = self.values();
         let (kind, unit) = self.types().swap_remove(weight.or(count)?);
         // Times are read as nanoseconds.
