@@ -88,7 +88,7 @@ pub fn record(arguments: Record) -> Result<ExitCode, Error> {
         progress.show(&what, || session.figures());
     }
     // With its child processes.
-    let is_early = !left().is_none_or(|left| left.is_zero());
+    let is_early = left().is_none_or(|left| !left.is_zero());
     progress.clear();
     descendants.iter_mut().for_each(Descendants::end);
     session.stop()?;

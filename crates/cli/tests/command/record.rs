@@ -478,11 +478,12 @@ fn a_program_that_is_executed_meanwhile_ends_the_recording_and_that_is_told() {
 /// it.
 #[test]
 fn a_process_that_ends_meanwhile_is_told() {
-    for is_killed in [true, false] {
+    for (is_killed, duration) in [(true, &["-d", "600s"][..]), (false, &["-d", "600s"]), (false, &[])] {
         let mut host = running_burner();
         let (pid, socket) = (host.pid(), host.socket());
         let recording = std::thread::spawn(move || {
-            says(["record", &pid.to_string(), "-d", "600s", "-o", "-", "-f", "perf"]).well()
+            let target = pid.to_string();
+            says([&["record", &target, "-o", "-", "-f", "perf"], duration].concat()).well()
         });
         wait_until("samples", || samples_taken(&socket) > 100);
         if is_killed {
