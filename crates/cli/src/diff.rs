@@ -124,14 +124,14 @@ fn stacks(path: &Path, weight: Option<Weight>) -> Result<(Stacks, Option<Mode>),
     let usual = if measure.is_some() { Weight::Nanoseconds } else { Weight::of(mode) };
     let unit = Some(weight.unwrap_or(usual));
     let waits = || stacks.weights.keys().filter_map(|stack| stack.last()).any(|leaf| read::is_waiting(leaf));
-    // Large counts are nanoseconds, of CPU time; small ones may be anything.
-    // The ticks of one wait are no independent samples, and folded stacks have no counts.
-    let is_random = mode == Mode::Cpu && measure.is_none() && found.format != Readable::Folded;
+    // The ticks of one wait are no independent samples.
+    let is_random = mode == Mode::Cpu && measure.is_none() && found.has_counts;
     let equal = match unit {
         _ if !is_random => 0.0,
         Some(Weight::Samples) => samples as f64,
         _ => sum * sum / f64::max(squares, 1.0),
     };
+    // Large counts are nanoseconds, of CPU time; small ones may be anything.
     let is_known = found.format != Readable::Folded || mode == Mode::Cpu || waits();
     Ok((Stacks { unit, measure, samples: equal, ..stacks }, is_known.then_some(mode)))
 }

@@ -87,6 +87,8 @@ impl Readable {
 pub struct Contents {
     /// The format.
     pub format: Readable,
+    /// It says how many samples there were.
+    pub has_counts: bool,
     /// The events that were counted, where they are no clock's.
     counted: Vec<String>,
     /// What weights are, where they are no clock's.
@@ -144,15 +146,12 @@ pub fn recording(
         Readable::Perf => perf::read(&input, name, shape, to).map(|events| counted = events),
         Readable::Folded => folded::read(&input, name, shape, to),
         Readable::Pprof => {
-            return pprof::read(&input.whole()?, name, shape, to).map(|measure| Contents {
-                format,
-                counted,
-                measure,
-            });
+            let (measure, has_counts) = pprof::read(&input.whole()?, name, shape, to)?;
+            return Ok(Contents { format, has_counts, counted, measure });
         }
     }
     .map_err(unreadable)?;
-    Ok(Contents { format, counted, measure: None })
+    Ok(Contents { format, has_counts: format != Readable::Folded, counted, measure: None })
 }
 
 /// Why a file is not read, and which are.

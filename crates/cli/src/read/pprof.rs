@@ -13,12 +13,13 @@ use std::sync::Arc;
 use swipr_formats::model::{Frame, FrameKind, Function, Header, Measure, Mode, Module, State, Thread};
 use tables::{PprofProfile, RawMapping, Sample};
 
+/// Returns what the weights are, if they are no clock's, and whether there are counts beside them.
 pub(super) fn read(
     bytes: &[u8],
     name: &str,
     shape: &Arc<Shape>,
     to: &mut dyn FnMut(Event) -> Result<(), String>,
-) -> Result<Option<Measure>, Error> {
+) -> Result<(Option<Measure>, bool), Error> {
     let profile = PprofProfile::parse(bytes).map_err(unreadable)?;
     if profile.samples.is_empty() {
         return Err(unreadable("there is no sample in it, or it is no pprof profile"));
@@ -29,7 +30,7 @@ pub(super) fn read(
         return Err(Error::new(why, "compare the two themselves: swipr diff BEFORE AFTER"));
     }
     samples(&profile, name, shape, to).map_err(unreadable)?;
-    Ok(profile.measure())
+    Ok((profile.measure(), profile.values().0.is_some()))
 }
 
 fn samples(

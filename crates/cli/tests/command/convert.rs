@@ -425,6 +425,21 @@ fn of_several_clocks_the_one_that_the_profile_names_is_meant() {
     }
 }
 
+/// Regression: a stack counted as one sample, and hardly any change was no chance.
+#[test]
+fn a_profile_without_counts_does_not_say_what_chance_does() {
+    let directory = Directory::new();
+    let path = directory.path().join("a.pb").display().to_string();
+    let mut profile =
+        Profile::decode(&*profile("cpu", "nanoseconds", [500, 50], [400, 30])).expect("a profile");
+    std::fs::write(&path, profile.encode_to_vec()).expect("a file");
+    assert!(says(["diff", &path, &path]).well().out.contains("~: chance may do that with "));
+    profile.sample_type.remove(0);
+    profile.sample.iter_mut().for_each(|sample| _ = sample.value.remove(0));
+    std::fs::write(&path, profile.encode_to_vec()).expect("a file");
+    assert!(!says(["diff", &path, &path]).well().out.contains('~'));
+}
+
 /// Regression: -30 became 18,446,744,073,709,551,586 nanoseconds.
 #[test]
 fn a_pprof_profile_that_is_a_difference_is_refused() {
