@@ -33,7 +33,7 @@ pub struct Convert {
     /// may be given often
     #[arg(long, value_name = "DIR", alias = "debug-dir", value_parser = folder())]
     pub symbols: Vec<PathBuf>,
-    /// Who finds names for frames that have none: native, fake (nobody), or an installed
+    /// Finds names for frames that have none: native, fake (none are found), or an installed
     /// llvm-symbolizer, by name or path
     #[arg(long, value_name = "PROGRAM", default_value = "native")]
     pub symbolizer: PathBuf,

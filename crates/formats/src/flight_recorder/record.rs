@@ -90,15 +90,14 @@ impl FlightRecord {
         }
         let threads: Vec<&Arc<Thread>> = generation.threads.values();
         let (mut sums, mut stacks) = (vec![], vec![]);
-        for (&(thread, state, node), sum) in &slice.sums {
+        for (&(thread, state, at), sum) in &slice.sums {
             let Some(&thread) = threads.get(thread) else { continue };
-            let at = node;
             if self.met.len() <= at {
                 self.met.resize(at + 1, Met::default());
             }
             if let Some(met) = self.met.get_mut(at).filter(|met| !met.is_met) {
                 met.is_met = true;
-                stacks.push((at, generation.stacks.stack(node as u32)));
+                stacks.push((at, generation.stacks.stack(at as u32)));
             }
             self.left = self.left.saturating_sub(sum.samples);
             sums.push((thread.clone(), state, at, *sum));

@@ -4,8 +4,8 @@
 //! waited for a CPU (the run delay, `run_delay.rs`) and, by difference, how long it was blocked.
 //! Hits say in which stacks. They are taken at random moments: of a running thread at a kernel tick
 //! or, for `source=preempt`, at any moment (`preempt.rs`); of a blocked or waiting thread at a tick
-//! of the recording. All hits of one kind weigh the same. Together they stand for the time that the
-//! clocks say. A hit never stands for the time since the previous hit: the first hit after a gap
+//! of the recording. All hits of one kind weigh the same. Together they represent the time that the
+//! clocks say. A hit never represents the time since the previous hit: the first hit after a gap
 //! would get the whole gap.
 //!
 //! Time without a hit is carried over to the next window, and at the end has no stack.
@@ -85,7 +85,7 @@ pub struct Account {
     /// What was used of it, less what has been in a window.
     kernel_ns: u64,
     was_unarmed: bool,
-    /// A hit that stands for much of this window's time is still to come.
+    /// A hit that represents much of this window's time is still to come.
     awaits_hit: bool,
     was_refused: bool,
     /// The kernel does not say where it is blocked.

@@ -205,7 +205,7 @@ fn a_thread_that_is_hit_every_now_and_then_keeps_its_time() {
 }
 
 #[test]
-fn who_waits_for_a_cpu_does_so_where_it_was_seen_last_and_the_time_counts_once() {
+fn a_wait_for_a_cpu_is_where_the_thread_was_seen_last_and_counts_once() {
     let mut account = Account::new(moment(0, 0, 0));
     let place = stack();
     account.ran(&place, MS, MS / TICK_NS);
@@ -231,7 +231,7 @@ fn who_waits_for_a_cpu_does_so_where_it_was_seen_last_and_the_time_counts_once()
 /// Regression: a thread that was seen blocked was taken for blocked until it ran, and its wait for
 /// a CPU stood where it had run last: at 1,000 Hz functions had 24 s for 18.
 #[test]
-fn who_is_woken_and_waits_for_a_cpu_does_so_where_it_was_blocked() {
+fn a_woken_thread_waits_for_a_cpu_where_it_was_blocked() {
     let mut account = Account::new(moment(0, 0, 0));
     let (work, sleep) = (stack(), stack());
     account.ran(&work, MS, any_tick(0));
@@ -529,7 +529,7 @@ fn a_thread_that_runs_between_two_waits_is_never_blocked() {
 
 /// Regression: a new thread on a loaded machine had 160 ms of waits without a stack, and then ran.
 #[test]
-fn the_first_waits_of_a_thread_are_where_it_goes_on() {
+fn the_first_waits_of_a_thread_are_where_it_runs_next() {
     for (state, placed) in [(State::Running, 3), (FUTEX, 0)] {
         let mut account = Account::of_new_thread(moment(0, 0, 0));
         account.observe(moment(10, 0, 0), Found::Waiting(None), TimerState::No);
