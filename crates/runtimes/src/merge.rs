@@ -29,6 +29,9 @@ pub struct RuntimeCode {
     /// Functions that free values, and run functions of the program for that. A call of the
     /// evaluator may have no frame any more while it calls them.
     pub freeing: [Range<u64>; 3],
+    /// A function that calls functions of the program: it makes their frames before it calls the
+    /// evaluator; empty: there is none.
+    pub calling: Range<u64>,
 }
 
 impl RuntimeCode {
@@ -120,11 +123,13 @@ fn merge_whole(parts: Parts<'_>, code: &RuntimeCode) -> Merged {
     let mut segments = called_segments(parts, is_whole, code);
     let may_wait = code.language != RuntimeLanguage::Python;
     let has_empty = calls.len() == segments.len() + 1 && !parts.is_cut;
-    let is_unknown = has_empty && frees_between(parts.native, &calls, code);
+    let is_single = segments.first().is_some_and(|innermost| innermost.len() == 1);
+    // One frame may have no call yet, and one call no frame any more.
+    let has_both = calls.len() == segments.len() && is_single && calls_inside(parts.native, &calls, code);
+    let is_unknown = (has_empty || has_both) && frees_between(parts.native, &calls, code);
     // The innermost evaluator was just entered, or is leaving: its frame is not there yet, or not
     // any more, while the frame's variables are freed.
     let dropped = (has_empty && !is_unknown).then(|| calls.remove(0));
-    let is_single = segments.first().is_some_and(|innermost| innermost.len() == 1);
     if may_wait && is_single && is_whole && segments.len() == calls.len() + 1 {
         segments.remove(0);
     }
@@ -158,6 +163,12 @@ fn merge_whole(parts: Parts<'_>, code: &RuntimeCode) -> Merged {
     // The native walk did not get so far.
     places.extend(left.flatten().map(Place::Interpreted));
     Merged { places, is_uncertain }
+}
+
+/// Whether a function of the program is called inside the innermost call of the evaluator.
+fn calls_inside(native: &[u64], calls: &[usize], code: &RuntimeCode) -> bool {
+    let inside = calls.first().and_then(|first| native.get(..*first));
+    inside.is_some_and(|inside| inside.iter().any(|at| code.calling.contains(at)))
 }
 
 /// Whether values are freed between two calls of the evaluator: it may be the outer one that has no

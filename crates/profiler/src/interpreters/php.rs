@@ -18,6 +18,8 @@ pub const RUN_LOOP: &str = "execute_ex";
 /// What frees objects, those that only lead to each other, and resources: a function that C code
 /// called has no frame any more when its variables are freed.
 const FREEING: [&str; 3] = ["zend_objects_store_del", "zend_gc_collect_cycles", "zend_hash_index_del"];
+/// What calls a function of PHP from C code.
+const CALLING: &str = "zend_call_function";
 /// Keys of pthread_getspecific(3) whose values the control block itself has.
 const KEYS: u32 = 32;
 /// Numbers of the module interface are days.
@@ -42,8 +44,16 @@ pub fn find(
     let cold_part = cold_part::of(exported, object, &evaluator);
     let language = RuntimeLanguage::Php;
     let freeing = FREEING.map(|name| exported.find(name).unwrap_or_default());
-    let code =
-        RuntimeCode { evaluator, cold_part, object: text, language, freeing, ..RuntimeCode::default() };
+    let calling = exported.find(CALLING).unwrap_or_default();
+    let code = RuntimeCode {
+        evaluator,
+        cold_part,
+        object: text,
+        language,
+        freeing,
+        calling,
+        ..RuntimeCode::default()
+    };
     let pass_function = exported.find("zend_pass_function").map_or(0, |at| at.start);
     let runtime = Runtime::Php(PhpLayout { row, globals, pass_function });
     Ok(FoundRuntime { runtime, code, name })

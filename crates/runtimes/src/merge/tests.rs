@@ -54,7 +54,8 @@ fn an_outer_evaluator_may_have_no_frame_any_more() {
 #[test]
 fn which_of_two_evaluators_has_no_frame_is_not_known_where_values_are_freed_between_them() {
     let freeing = [600..610, 0..0, 0..0];
-    let code = RuntimeCode { evaluator: 100..200, object: 0..1000, freeing, ..RuntimeCode::default() };
+    let (evaluator, object, calling) = (100..200, 0..1000, 610..620);
+    let code = RuntimeCode { evaluator, object, freeing, calling, ..RuntimeCode::default() };
     let merged = |native| {
         let entries = &[true, true];
         merged_by(&code, Parts { native, is_complete: true, entries, is_cut: false, gap: None })
@@ -64,6 +65,9 @@ fn which_of_two_evaluators_has_no_frame_is_not_known_where_values_are_freed_betw
     let known = ("400 g 2000 f 300 605".to_owned(), false);
     assert_eq!(merged(&[605, 150, 300, 150, 2000, 150, 400]), known);
     assert!(!merged(&[605, 150, 150, 2000, 150, 605, 400]).1);
+    // Regression, 1 of 907 samples: the innermost function has no evaluator yet.
+    assert_eq!(merged(&[500, 615, 150, 605, 150, 400]), ("400 g f 615 500".to_owned(), true));
+    assert!(!merged(&[500, 150, 605, 150, 400]).1 && !merged(&[500, 615, 150, 150, 400]).1);
 }
 
 #[test]
@@ -98,7 +102,8 @@ fn a_frame_of_perl_may_wait_for_its_call_and_the_outermost_may_have_none() {
     let language = RuntimeLanguage::Perl;
     let inner = Default::default();
     let freeing = Default::default();
-    let perl = RuntimeCode { evaluator, cold_part, inner, object, language, root, shown, freeing };
+    let perl =
+        RuntimeCode { evaluator, cold_part, inner, object, language, root, shown, freeing, calling: 0..0 };
     let parts = |native, entries| Parts { native, is_complete: true, entries, is_cut: false, gap: None };
     // A sort (300) compares.
     let comparing = parts(&[150, 300, 150, 400], &[true, false, true]);
