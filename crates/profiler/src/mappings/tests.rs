@@ -16,9 +16,11 @@ fn this_function_and_libc_have_modules_and_tables() {
     assert!(tables.mappings().find(8).is_none());
     let figures = tables.figures();
     assert!(figures.objects >= 3 && figures.bytes > 100_000, "{figures:?}");
-    // Other tests map and unmap memory meanwhile, so that a reading may lack a mapping.
+    // Other tests map and unmap memory meanwhile, so that a reading may lack a mapping; and they
+    // load libraries, so that the loader's list may be locked.
     let local = 0;
     let stack = (0..1000).find_map(|_| {
+        tables.refresh();
         tables.refresh_maps();
         tables.stack_of(&raw const local as u64)
     });
@@ -62,7 +64,9 @@ fn the_child_of_a_fork_has_its_parents_tables() {
 fn a_child_has_its_parents_tables() -> bool {
     let mut parents = Tables::new(-1);
     parents.refresh();
-    inherited::keep(parents.seen.unwrap(), &parents.objects, &parents.any_wanted);
+    // The loader's list may be locked.
+    let Some(seen) = parents.seen else { return false };
+    inherited::keep(seen, &parents.objects, &parents.any_wanted);
     // SAFETY: the child takes no lock that another thread may hold.
     let child = unsafe { libc::fork() };
     if child == 0 {
@@ -93,8 +97,10 @@ fn code_of_a_file_that_the_program_maps_itself_is_found_in_the_file() {
     let mut tables = Tables::new(-1);
     tables.refresh();
     let here = code_of_a_file_that_the_program_maps_itself_is_found_in_the_file as *const () as u64;
-    // Other tests map and unmap memory meanwhile, so that a reading may lack a mapping.
+    // Other tests map and unmap memory meanwhile, so that a reading may lack a mapping; and they
+    // load libraries, so that the loader's list may be locked.
     let found = (0..1000).find_map(|_| {
+        tables.refresh();
         tables.refresh_maps();
         Some((tables.mappings().find(here)?.clone(), tables.mappings().find(low as u64)?.clone()))
     });
@@ -119,8 +125,10 @@ fn parts_of_a_file_that_are_mapped_by_themselves_have_the_names_of_the_file() {
     let here = parts_of_a_file_that_are_mapped_by_themselves_have_the_names_of_the_file as *const () as u64;
     let mut tables = Tables::new(-1);
     tables.refresh();
-    // Other tests map and unmap memory meanwhile, so that a reading may lack a mapping.
+    // Other tests map and unmap memory meanwhile, so that a reading may lack a mapping; and they
+    // load libraries, so that the loader's list may be locked.
     let module = (0..1000).find_map(|_| {
+        tables.refresh();
         tables.refresh_maps();
         Some(tables.mappings().find(here)?.module.clone())
     });
@@ -140,6 +148,7 @@ fn parts_of_a_file_that_are_mapped_by_themselves_have_the_names_of_the_file() {
     };
     let copies = [map(0), map(3)];
     let are_named = (0..1000).any(|_| {
+        tables.refresh();
         tables.refresh_maps();
         let bias = |address| Some(tables.mappings().find(address)?.symbols.as_ref()?.bias);
         let in_symbols = |address: u64| bias(address).map(|bias| address.wrapping_sub(bias));
@@ -212,8 +221,10 @@ fn a_threads_own_stack_is_known_also_with_a_guard_that_the_program_made() {
         let local = 0;
         let sp = &raw const local as u64;
         let mut own = || {
-            // Other tests map and unmap memory meanwhile, so that a reading may lack a mapping.
+            // Other tests map and unmap memory meanwhile, so that a reading may lack a mapping; and they
+            // load libraries, so that the loader's list may be locked.
             let bounds = (0..1000).find_map(|_| {
+                tables.refresh();
                 tables.refresh_maps();
                 let pointer = swipr_unwind::arch::thread_pointer();
                 let bounds = tables.stack_of_thread(sp, swipr_os::process::tid(), pointer);
