@@ -221,8 +221,8 @@ fn a_threads_own_stack_is_known_also_with_a_guard_that_the_program_made() {
         let local = 0;
         let sp = &raw const local as u64;
         let mut own = || {
-            // Other tests map and unmap memory meanwhile, so that a reading may lack a mapping; and they
-            // load libraries, so that the loader's list may be locked.
+            // Other tests map and unmap memory meanwhile, so that a reading may lack a mapping;
+            // and they load libraries, so that the loader's list may be locked.
             let bounds = (0..1000).find_map(|_| {
                 tables.refresh();
                 tables.refresh_maps();
