@@ -32,7 +32,7 @@ COLUMNS = ["mode", "profiler", "samples", "parse: true/recorded", "render", "res
 
 
 def part_of(functions):
-    """What a stack stands for."""
+    """What a stack represents."""
     if any(name.startswith(UNSEEN) for name in functions):
         return UNSEEN
     return next((part for part in PARTS if part in functions), "rest")

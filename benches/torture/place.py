@@ -13,7 +13,7 @@ PROGRAMS = HERE / "programs"
 
 
 class Place(Hosts):
-    """A temporary folder, processes in it, and who records them. `how`: without, wall or cpu."""
+    """A temporary folder, processes in it, and what records them. `how`: without, wall or cpu."""
 
     def __init__(self, how, hz):
         self.how, self.hz, self.recorder, self.figures = how, hz, None, {}
@@ -49,7 +49,7 @@ class Place(Hosts):
             self.processes.remove(process)
 
     def note(self, text):
-        """Something for whoever looks into a difference."""
+        """What helps to find the cause of a difference."""
         with open(self.folder / "log", "a") as log:
             log.write(text + "\n")
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Records every process that opens a socket in a folder, again and again, until it is told to stop.
+"""Records every process that opens a socket in a folder, again and again, until a signal stops it.
 
     recorder.py FOLDER MODE HZ
 

@@ -1,6 +1,6 @@
 """Answers of symbolizers in addr2line's form, and in which ways two of them differ.
 
-Not here: who is asked, and for which addresses.
+Not here: which symbolizers are asked, and for which addresses.
 """
 import os.path
 import re

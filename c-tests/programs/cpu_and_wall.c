@@ -32,7 +32,7 @@ FRAME static void *burner_main(void *argument)
     NOT_A_TAIL_CALL();
     return argument;
 }
-/* A call that goes on behind a stop of the process (clock.rs) and a handler; sleeps do not. */
+/* A call that resumes after a stop of the process (clock.rs) and a handler; sleeps do not. */
 FRAME static void sleep_long(void)
 {
     char byte;

@@ -1,5 +1,5 @@
-/* A pool of threads, each of which computes for 4 ms every two seconds or so, and sleeps before for longer than its timer is armed anew at each tick. Most of
- * them are never hit. The samples of the others stand for all, and a burst's first half has as many as its second. */
+/* A pool of threads, each of which computes for 4 ms every two seconds or so, and sleeps before for longer than its timer is armed again at each tick. Most of
+ * them are never hit. The samples of the others represent all, and a burst's first half has as many as its second. */
 // cflags: -O2
 // record: seconds=6&hz=100&mode=cpu
 // expect: seconds without a stack <= 0.4

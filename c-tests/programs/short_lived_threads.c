@@ -1,5 +1,5 @@
 /* A thread for each request, which computes for 2 ms and ends before a sweep has seen it: half of these threads never run at a tick of the
- * kernel. They are hit from their first moment on, so the function at their beginning has its share, and the samples stand for all threads:
+ * kernel. They are hit from their first moment on, so the function at their beginning has its share, and the samples represent all threads:
  * functions are blamed, not "[not sampled]" or "ended-threads". Each says what it is called, then ends in another way: it returns, calls
  * pthread_exit(3) or is cancelled, from below its first function. What a thread returns is what its creator gets. */
 // cflags: -O2 -fexceptions

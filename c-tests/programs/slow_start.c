@@ -25,7 +25,7 @@ static void wait_for(atomic_int *count)
         nanosleep(&moment, NULL);
 }
 
-/* The C library's, for all who call it in this process, the agent with the fault `imports` too. */
+/* The C library's, for all callers in this process, the agent with the fault `imports` too. */
 int bind(int descriptor, const struct sockaddr *address, socklen_t length)
 {
     struct timespec pause = {atomic_load(&seconds), 0};

@@ -237,7 +237,7 @@ fn a_process_that_puts_all_threads_under_a_filter_lives_whoever_asks() {
         expect(&host.record("samples=200&hz=200"), &["every sample of burner has stack burner_main"]);
         host.tell(how);
         host.wait_for("sandboxed");
-        assert!(http::get(&socket, "/dump").is_err(), "there is nobody who may answer");
+        assert!(http::get(&socket, "/dump").is_err(), "there is no agent that may answer");
         host.end();
     }
 }

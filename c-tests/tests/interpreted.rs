@@ -266,7 +266,7 @@ while True:
         host.tell("how long");
         let clocks = host.wait_for("ran and waited ");
         let clocks: Vec<u64> = clocks.split(' ').map(|ns| ns.parse().expect("a number")).collect();
-        // Who waits for a CPU gets it at a tick, and the next one finds it at its end.
+        // A thread that waits for a CPU gets it at a tick, and the next one finds it at its end.
         if clocks[1] < clocks[0] / 10 {
             (parse, render) = (parse + first, render + second);
         } else {

@@ -288,7 +288,7 @@ fn expect_order(stack: &Stack) {
         if frame.name.contains("Perl_pp_sort") || frame.name.contains("Util.so") {
             let caller = frames[..at].iter().rfind(|frame| frame.kind == "perl").expect("a caller");
             assert!(caller.name.contains("main::__ANON__") || caller.name == "(eval)", "{}", stack.text());
-            let called = frames[at..].iter().find(|frame| frame.kind == "perl").expect("who is called");
+            let called = frames[at..].iter().find(|frame| frame.kind == "perl").expect("the called function");
             let names = ["main::__ANON__", "main::by_path", "main::step", "(eval)"];
             assert!(names.contains(&called.name.as_str()), "{}", stack.text());
         }

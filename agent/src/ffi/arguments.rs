@@ -91,7 +91,7 @@ pub(super) unsafe fn required<'a>(text: *const c_char, name: &str) -> Result<&'a
     text.to_str().map_err(|_| invalid(format!("{name} is not UTF-8")))
 }
 
-/// The same where NULL stands for the default.
+/// The same where NULL means the default.
 ///
 /// # Safety
 /// `text` is NULL or a C string.
@@ -105,7 +105,7 @@ const MAX_OPTIONS_BYTES: usize = 256;
 
 /// The options at that address, unless it is NULL. `T` is a C struct whose first field is its size.
 ///
-/// Fields of a later version are refused unless they are 0, which stands for the default.
+/// Fields of a later version are refused unless they are 0, which means the default.
 ///
 /// # Safety
 /// `options` is NULL or points to a `size_t`, and to as many bytes as that says if there may be so

@@ -43,7 +43,7 @@ fn call(next: &RealFn, status: c_int) -> ! {
 /// _exit(2).
 #[unsafe(no_mangle)]
 pub extern "C" fn _exit(status: c_int) -> ! {
-    // The child of vfork(2) has the thread of its parent, which goes on and may be cancelled then.
+    // The child of vfork(2) has the thread of its parent, which resumes and may be cancelled then.
     if lifecycle::is_agents_process() {
         host_thread::keep_from_cancellation();
         disabled::contained(lifecycle::before_exit);

@@ -1,5 +1,5 @@
 /* A thread for every call that waits: each makes its call again and again, computes a little in between, and counts
-   how often it failed with EINTR. No signal of its own comes: nobody who profiles it may be noticed.
+   how often it failed with EINTR. No signal of its own comes: a profiler must not be noticed.
 
      eintr WORK_US [HANDLERS]    so long is computed between two calls; with 1 it has handlers for signals, as servers have
 

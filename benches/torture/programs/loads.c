@@ -1,5 +1,5 @@
 /* loads COUNT OBJECT: loads and unloads a shared object so many times while two threads call what is in it, or compute. Prints what it
- * summed up, which does not depend on who watches. */
+ * summed up, which does not depend on profilers. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>

@@ -42,7 +42,7 @@ pub struct Cli {
 const TOP_HELP: &str = "\
 Examples:
   swipr run -o profile.perf -- ./app --its-options    from start to end
-  swipr ls                                            who can be profiled
+  swipr ls                                            processes that can be profiled
   swipr record 1234 -d 10 -o profile.pb.gz            ten seconds of a running process
   swipr dump 1234                                     every thread's stack, now
   swipr doctor 1234                                   why a process cannot be profiled

@@ -78,7 +78,7 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// CPU samples stand for different times, and swift-profile-recorder's text has none.
+/// CPU samples represent different times, and swift-profile-recorder's text has none.
 fn check_mode(header: &Header, output: &Output) -> Result<(), Error> {
     match output.compat && header.mode == Mode::Cpu && output.format.as_deref() == Some("perf") {
         true => Err(Error::new(

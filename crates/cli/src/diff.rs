@@ -20,7 +20,7 @@ use swipr_formats::{Options, Stacks, Weight, names};
 pub fn diff(arguments: Diff) -> Result<ExitCode, Error> {
     let read = |path| stacks(path, arguments.weight.map(Weight::from));
     let ((before, before_mode), (after, after_mode)) = (read(&arguments.before)?, read(&arguments.after)?);
-    // Who does not say a mode does not say a measure either.
+    // A format without a mode has no measure either.
     if let Some(why) = differ([(&arguments.before, &before), (&arguments.after, &after)])
         && before_mode.is_some()
         && after_mode.is_some()

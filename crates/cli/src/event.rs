@@ -8,13 +8,13 @@ use swipr_formats::model::{Header, Sample, Stack, State, Summary, Thread};
 pub struct OwnedSample {
     /// Nanoseconds since the epoch; of the last tick, where there are several.
     pub time_ns: u64,
-    /// How many ticks it stands for.
+    /// How many ticks it represents.
     pub ticks: u32,
     /// Whose stack.
     pub thread: Arc<Thread>,
     /// What it was doing.
     pub state: State,
-    /// What one tick stands for.
+    /// What one tick represents.
     pub weight_ns: u64,
     /// The stack.
     pub stack: Arc<Stack>,

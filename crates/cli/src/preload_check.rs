@@ -28,7 +28,7 @@ fn obstacle(what: String, next: &'static str) -> Option<PreloadProblem> {
     Some(PreloadProblem { what, next })
 }
 
-/// The file that PATH stands for.
+/// The file that PATH names.
 pub fn find_program(name: &Path) -> Option<PathBuf> {
     if name.as_os_str().as_bytes().contains(&b'/') {
         return name.exists().then(|| name.to_owned());

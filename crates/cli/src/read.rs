@@ -100,7 +100,7 @@ impl Contents {
     pub fn hint(&self) {
         if let Some(counted) = self.measure.as_ref().filter(|measure| measure.unit != "nanoseconds") {
             crate::say(format_args!(
-                "swipr: what is counted is {}, no time: where times are shown, 1 ns stands for 1",
+                "swipr: what is counted is {}, no time: where times are shown, 1 ns represents 1",
                 measure(counted)
             ));
         }
@@ -178,7 +178,7 @@ fn header(name: &str, pid: u32, mode: Mode, start_ns: u64) -> Header {
     }
 }
 
-/// What one sample stands for in sums of wall-clock time without a count: what divides all of them,
+/// What one sample represents in sums of wall-clock time without a count: what divides all of them,
 /// or is small enough.
 fn of_one_sample(sums: impl Iterator<Item = u64>) -> u64 {
     const MOST: u64 = 1_000_000;

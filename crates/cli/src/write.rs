@@ -36,7 +36,7 @@ impl OutputTarget {
     }
 }
 
-/// The format that a file's name stands for.
+/// The format that a file's name selects.
 pub fn format_of(path: &Path) -> Option<&'static FormatInfo> {
     swipr_formats::of_file(path.file_name()?.to_str()?)
 }
@@ -87,7 +87,7 @@ pub struct Writer {
     pub samples: u64,
     /// One of them has a stack: it is not only CPU time of which nothing is known.
     pub has_stacks: bool,
-    /// The running time that they stand for.
+    /// The running time that they represent.
     pub running_ns: u64,
 }
 
@@ -139,7 +139,7 @@ impl Writer {
             self.running_ns += sample.weight_ns.saturating_mul(sample.ticks.into());
         }
         self.has_stacks |= sample.stack.frames.iter().any(|frame| frame.kind != FrameKind::Note);
-        // One that stands for millions of ticks has a line for each in some formats.
+        // One that represents millions of ticks has a line for each in some formats.
         let mut left = sample.ticks;
         loop {
             let ticks = left.min(TICKS);

@@ -45,7 +45,7 @@ struct Firefox {
     header: Option<Header>,
     stacks: RawTree,
     timeline: Timeline,
-    /// Stands for all threads where they are merged.
+    /// Represents all threads where they are merged.
     merged: Arc<Thread>,
 }
 

@@ -40,7 +40,7 @@ pub enum Weight {
 }
 
 impl Weight {
-    /// What is true of a recording in that mode. Wall-clock samples all stand for one interval.
+    /// What is true of a recording in that mode. Wall-clock samples all represent one interval.
     /// CPU samples do not: a
     /// thread that runs for a tenth of each interval is met as often as one that runs all the time.
     pub fn of(mode: Mode) -> Weight {

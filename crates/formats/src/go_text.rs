@@ -1,5 +1,5 @@
 //! Go's text forms of a goroutine profile, which its tools and readers of logs know: stacks with
-//! their counts (`debug=1`), and each thread with its stack (`debug=2`). A thread stands for a
+//! their counts (`debug=1`), and each thread with its stack (`debug=2`). A thread represents a
 //! goroutine.
 
 use std::io::Write;

@@ -5,7 +5,7 @@
 //! addresses, addresses from the leaf), and an end (0, 1, 0); behind them the executable mappings
 //! as text. From gperftools' `doc/cpuprofile-fileformat.html`.
 //!
-//! Its readers know no weights: a count stands for so many periods. So counts are weights divided
+//! Its readers know no weights: a count represents so many periods. So counts are weights divided
 //! by the period, and what one stack leaves of a period is carried to the next: the sum is the
 //! recording's, to less than one period. Time without a stack has no place in it.
 

@@ -41,7 +41,7 @@ pub struct Entry<'a> {
     pub stack: &'a Arc<Stack>,
     /// Samples.
     pub samples: u64,
-    /// What they stand for, nanoseconds.
+    /// What they represent, nanoseconds.
     pub weight_ns: u64,
 }
 

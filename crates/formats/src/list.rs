@@ -125,7 +125,7 @@ pub fn find(name: &str) -> Option<&'static FormatInfo> {
     })
 }
 
-/// The format that a file's name stands for: the longest suffix that fits. `.json` alone is
+/// The format that a file's name selects: the longest suffix that fits. `.json` alone is
 /// Firefox's, as the
 /// path `/profile.json` is.
 pub fn of_file(name: &str) -> Option<&'static FormatInfo> {

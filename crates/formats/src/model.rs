@@ -35,13 +35,13 @@ pub struct Sample<'a> {
     /// known, as in
     /// recordings that were read from sums.
     pub time_ns: u64,
-    /// How many ticks it stands for, at least 1. Each is a sample.
+    /// How many ticks it represents, at least 1. Each is a sample.
     pub ticks: u32,
     /// Whose stack.
     pub thread: &'a Arc<Thread>,
     /// What it was doing.
     pub state: State,
-    /// What one tick stands for: the interval in wall mode, the thread's CPU
+    /// What one tick represents: the interval in wall mode, the thread's CPU
     /// time around its sample in CPU mode. Nanoseconds.
     pub weight_ns: u64,
     /// The stack.

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use crate::Names;
 use crate::model::{Frame, FrameKind, Function, Measure};
 
-/// What stands for a function or a module that is not known.
+/// The name of a function or a module that is not known.
 pub const UNKNOWN: &str = "[unknown]";
 
 /// A function's name; `None` when it has none. Names of interpreted functions are not shortened:

@@ -30,7 +30,7 @@ pub(crate) fn note(text: &str) -> Frame {
     Frame { address: 0, kind: FrameKind::Note, module: None, functions: [function].into() }
 }
 
-/// What stands for frames that a full tree has no room for.
+/// The frame that replaces those that a full tree has no room for.
 pub(crate) const LEFT_OUT: &str = "[left out: too many different stacks]";
 
 /// See the module's text.

@@ -31,7 +31,7 @@ struct Speedscope {
     unit: &'static str,
     stacks: DisplayTree,
     timeline: Timeline,
-    /// Stands for all threads where they are merged.
+    /// Represents all threads where they are merged.
     merged: Arc<Thread>,
 }
 

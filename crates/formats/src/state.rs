@@ -28,7 +28,7 @@ pub(crate) fn phrase(state: State) -> Cow<'static, str> {
     }
 }
 
-/// The remark that stands for it at the leaf of a stack, in formats that have no other place: what
+/// The remark that shows it at the leaf of a stack, in formats that have no other place: what
 /// a thread that does not run waits for. Only where threads that wait are recorded.
 pub(crate) fn leaf(state: State, mode: Mode, options: &Options) -> Option<String> {
     let shown = options.states && mode == Mode::Wall && state != State::Running;

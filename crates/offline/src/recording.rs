@@ -14,7 +14,7 @@ pub struct Taken {
     pub thread: usize,
     /// What it was doing.
     pub state: State,
-    /// What the sample stands for, nanoseconds.
+    /// What the sample represents, nanoseconds.
     pub weight_ns: u64,
     /// Which of the stacks.
     pub stack: usize,

@@ -11,7 +11,7 @@
 //! A first thread that ends by the system call itself, as strict seccomp wants it, runs no
 //! destructor. Neither does a thread that a filter ends. And if another thread than the first
 //! started the agent, there is no destructor. In these cases the server checks once a second
-//! whether the first thread has ended. The agent is told by functions that it stands in front of;
+//! whether the first thread has ended. The agent learns it from functions that it interposes;
 //! a thread that calls none of them and ends by the instruction itself is noticed within a minute.
 
 use crate::{agent_threads, signal_exclusion};

@@ -30,7 +30,7 @@ pub struct Event {
     pub time_ns: u64,
     /// How many ticks in a row; each is a sample.
     pub ticks: u32,
-    /// What a tick stands for, nanoseconds.
+    /// What a tick represents, nanoseconds.
     pub weight_ns: u64,
     /// The stack.
     pub stack: Arc<RawStack>,

@@ -2,7 +2,7 @@
 //!
 //! Interpreted methods have a native frame with a frame pointer, below which lie the method and the
 //! next bytecode. JavaCode ones have a native frame whose return address says which methods run
-//! there ([`compiled`]). So there is no chain: each method stands for the native frame of a number.
+//! there ([`compiled`]). So there is no chain: each method replaces the native frame of a number.
 //! What describes methods does not move.
 
 #[cfg(feature = "names")]

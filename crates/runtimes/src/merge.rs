@@ -14,7 +14,7 @@ pub struct RuntimeCode {
     /// The part of that function which is elsewhere; empty: there is none. Of Java: all code that
     /// is made while the program runs.
     pub cold_part: Range<u64>,
-    /// A function that the evaluator calls, and which stands for nothing besides it; and the part
+    /// A function that the evaluator calls, and which represents nothing else; and the part
     /// of that function which is elsewhere.
     pub inner: [Range<u64>; 2],
     /// All code of the object that the evaluator is in.

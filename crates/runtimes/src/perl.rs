@@ -28,7 +28,7 @@ const MAX_STACKS: usize = 64;
 const TYPE: u8 = 15;
 const SORT_BLOCK: u8 = 0;
 const DEFER: u8 = 13;
-/// Sub contexts that stand for code within a pattern: of a closure (`qr`), and of the sub around.
+/// Sub contexts that represent code within a pattern: of a closure (`qr`), and of the sub around.
 const PATTERN: u8 = 0x40;
 const IN_PATTERN: u8 = 0x80;
 /// What `si_type` says: the outermost stack, that of a sort, and that of what runs while code is

@@ -71,7 +71,7 @@ pub struct PhpLayout {
     pub row: PhpRow,
     /// Where `executor_globals` is.
     pub globals: PhpGlobals,
-    /// The address of `zend_pass_function`, which stands for a constructor where a class has none;
+    /// The address of `zend_pass_function`, which is called where a class has no constructor;
     /// 0: not known.
     pub pass_function: u64,
 }
@@ -135,7 +135,7 @@ impl PhpWalk<'_, '_, '_> {
                 self.read_ahead(frame);
             }
             if frame == 0 {
-                // A generator that is just resumed or left is not linked to who resumed it.
+                // A generator that is just resumed or left is not linked to its resumer.
                 let outermost = self.chain.frames().last();
                 let is_linked = outermost.is_none_or(|frame| frame.mark != GENERATOR);
                 return if is_linked { Ok(End::Root) } else { Err(End::Inconsistent) };
@@ -186,7 +186,7 @@ impl PhpWalk<'_, '_, '_> {
         self.memory.prefetch(classes.into_iter().filter(some), usize::from(row.class_name) + 8);
     }
 
-    /// Whether a fiber begins here: a function of C that has no name links it to who resumed it.
+    /// Whether a fiber begins here: a function of C that has no name links it to its resumer.
     /// The native stack is the fiber's own.
     fn begins_fiber(&mut self, frame: u64) -> Result<bool, End> {
         let row = self.row;

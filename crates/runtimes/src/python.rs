@@ -42,7 +42,7 @@ const TABLE_BYTES: usize = 256;
 const MAX_TOLD: usize = 1024;
 /// Frames whose functions are read at once.
 const GROUP: usize = 16;
-/// From this owner on a frame stands for a native call of the evaluator, not for a function.
+/// From this owner on a frame represents a native call of the evaluator, not a function.
 const SHIM: u8 = 3;
 /// From this minor version on the outermost frame of a thread is a shim that its state has.
 const WITH_BASE: u8 = 15;

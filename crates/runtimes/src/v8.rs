@@ -2,7 +2,7 @@
 //!
 //! Interpreted, baseline and optimized functions alike have a native frame with a frame pointer,
 //! below which lie the function and its context. So there is no chain: the native walk says where
-//! frames are, and each function stands for the native frame of that number.
+//! frames are, and each function replaces the native frame of that number.
 //!
 //! The collector moves objects, also while it is interrupted: what it has moved leads to its new
 //! place.

@@ -1,4 +1,4 @@
-//! Who may connect, and which requests are answered.
+//! Which users may connect, and which requests are answered.
 
 pub(crate) mod access;
 pub(crate) mod admission;

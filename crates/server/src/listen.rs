@@ -3,7 +3,7 @@
 //! A socket's place is configured, or it is the first of the default places that works. A socket's
 //! file is private from the start (mode 0600 without touching the process's umask). Only files of
 //! the process's own user are ever removed.
-//! Not here: who may connect (`auth/access.rs`).
+//! Not here: which users may connect (`auth/access.rs`).
 
 mod address;
 mod directory;

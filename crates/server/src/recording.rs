@@ -140,7 +140,7 @@ pub enum StartError {
     Failed(String),
 }
 
-/// What a client is told of [`StartError::Stopping`].
+/// What a client reads of [`StartError::Stopping`].
 pub const STOPPING: &str = "the agent is stopping";
 
 impl fmt::Display for StartError {
@@ -218,7 +218,7 @@ pub trait Recorder: Send + Sync {
     }
     /// Has a question of a symbol server's client answered. Does not wait for the answer.
     fn ask(&self, _question: Question) -> Result<(), StartError> {
-        Err(StartError::Failed("there is nobody who looks names up".into()))
+        Err(StartError::Failed("nothing looks names up".into()))
     }
     /// The server thread woke up. Starts the recordings that other threads have submitted, and ends
     /// the process if all its other threads have ended.

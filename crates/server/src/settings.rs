@@ -1,4 +1,4 @@
-//! Settings of the server: who may connect, and for how long.
+//! Settings of the server: which users may connect, and for how long.
 
 use std::time::Duration;
 use swipr_os::log::Log;

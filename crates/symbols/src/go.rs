@@ -16,7 +16,7 @@ const SWITCHES: [[&str; 2]; 7] = [
     ["runtime.callCgoMmap.abi0", "runtime.callCgoMmap"],
     ["runtime.callCgoMunmap.abi0", "runtime.callCgoMunmap"],
 ];
-/// C calls Go. Its return address is made up: the goroutine's stack goes on there.
+/// C calls Go. Its return address is made up: the goroutine's stack continues there.
 const CALLED_BY_C: [&str; 2] = ["runtime.cgocallback.abi0", "runtime.cgocallback"];
 /// The first version of Go, 1.21, whose made-up address is described.
 const DESCRIBED: u32 = 21;

@@ -114,7 +114,7 @@ impl<'a> Rules<'a> {
             // SAFETY: the job has this very type.
             unsafe { read_rule(argument) };
         } else {
-            // SAFETY: as above; whoever made these rules has lent them this stack.
+            // SAFETY: as above; the maker of these rules has lent them this stack.
             unsafe { arch::call_on_stack(self.stack, read_rule, argument) };
         }
         self.cache.put(pc, job.rule);

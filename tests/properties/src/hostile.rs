@@ -106,5 +106,5 @@ pub fn recording() -> Recording {
 
 /// Lines of each stack.
 pub const FRAMES: usize = 5;
-/// What each sample stands for.
+/// What each sample represents.
 pub const WEIGHT_NS: u64 = 1000;

@@ -16,7 +16,7 @@ pub struct Owned {
     pub thread: Arc<Thread>,
     /// What the thread did.
     pub state: State,
-    /// What it stands for.
+    /// What it represents.
     pub weight_ns: u64,
     /// Where it stood.
     pub stack: Arc<Stack>,

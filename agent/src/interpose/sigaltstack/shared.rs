@@ -11,7 +11,7 @@ use swipr_os::{process, threads};
 /// Stacks are found by a hash of their address. Of two with the same hash, the later one is known.
 const PLACES: usize = 1024;
 
-/// A stack's address, and who has it: a thread's id, and its control block (pthread_self(3)).
+/// A stack's address, and its thread: the id, and the control block (pthread_self(3)).
 struct Place {
     stack: AtomicU64,
     thread: AtomicU32,

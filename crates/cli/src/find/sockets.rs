@@ -3,7 +3,7 @@
 //!
 //! What lists a process's threads in `/proc` makes the kernel keep an entry for each. When the
 //! process ends, its parent's wait(2) forgets them, and spins while one of the threads does so,
-//! too. So who wants one place has them listed only where no agent answers at a default one.
+//! too. So a command for one place has them listed only where no agent answers at a default one.
 
 use super::in_root::in_root;
 use super::kernel_sockets::listening;

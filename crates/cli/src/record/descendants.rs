@@ -2,7 +2,7 @@
 //!
 //! Most have their sockets beside the first one's, where the kernel reports them at once. Those of
 //! other users, or with other mounts, have them elsewhere: `/proc` is scanned, which is
-//! harder on them. Whoever opens the folder of a process that ends may hold up its parent,
+//! harder on them. To open the folder of a process that ends may hold up its parent,
 //! whose wait(2) forgets the same entries. So the young ones, many of which end soon, are left
 //! alone.
 

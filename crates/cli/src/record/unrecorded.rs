@@ -108,7 +108,7 @@ pub fn report_early_end(found: &Found, what: &str, end: Option<EarlyEnd>, has_sa
         )),
         (EarlyEnd::Cut, false) => say(format_args!(
             "swipr: the recording ended early: {what} executed a program, as services do to reload, or stopped its agent\n\
-             next: `swipr record {pid}` records it from now on; `swipr run` goes on over such calls"
+             next: `swipr record {pid}` records it from now on; `swipr run` continues across such calls"
         )),
         _ => {}
     }

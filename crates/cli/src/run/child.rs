@@ -110,7 +110,7 @@ impl Child {
     }
 
     /// Stops this command if the program has stopped as at Ctrl-Z, so that a shell has its terminal
-    /// back. Not at SIGSTOP: those who send it to the program continue the program alone.
+    /// back. Not at SIGSTOP: its senders continue the program alone.
     fn stop_with_it(&self) {
         if !self.is_suspended() {
             return;

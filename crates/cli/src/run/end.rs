@@ -1,4 +1,4 @@
-//! The end of a run: processes that still run, what the recording lacks, what the user is told.
+//! The end of a run: processes that still run, what the recording lacks, what the user is to know.
 
 use super::sockets::listening;
 use super::{POLL_INTERVAL, Runner};

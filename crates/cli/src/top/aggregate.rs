@@ -313,7 +313,7 @@ fn known<'a>(
     })
 }
 
-/// What a sample stands for.
+/// What a sample represents.
 fn whole_ns(sample: &OwnedSample) -> u64 {
     sample.weight_ns.saturating_mul(u64::from(sample.ticks))
 }

@@ -54,7 +54,7 @@ pub(super) const KEYS: [(&str, &str); 14] = [
     ("r", "begin again"),
     ("?  h  F1", "this help"),
     ("q  F10  Ctrl-C", "end"),
-    ("Ctrl-Z", "back to the shell; fg goes on"),
+    ("Ctrl-Z", "back to the shell; fg continues"),
     ("", "CPU is as in top and htop: 100 % is one CPU all the time"),
     ("", "Wait: ready to run, and no CPU is there. Block: in a system call"),
 ];

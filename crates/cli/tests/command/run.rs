@@ -547,7 +547,7 @@ fn a_small_program_has_whole_stacks_from_its_first_sample() {
     assert!(stacks > 0);
 }
 
-/// Only `doctor` said it, and who recorded did not see why the program's functions were missing.
+/// Only `doctor` said it: users of `record` did not see why the functions were missing.
 #[test]
 fn why_an_interpreters_functions_are_not_shown_is_said_with_the_recording() {
     let directory = Directory::new();

@@ -27,7 +27,7 @@ pub(super) fn cpu_ns(spans: &[Span]) -> u64 {
     running.fold(0u64, |sum, span| sum.saturating_add(span.sum.ns))
 }
 
-/// A row of any table, as numbers. [`NONE`] stands for what is not there.
+/// A row of any table, as numbers. [`NONE`] is what is not there.
 type Row = [u64; 6];
 
 const NONE: u64 = u64::MAX;

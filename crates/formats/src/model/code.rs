@@ -54,7 +54,7 @@ pub struct Function {
     pub line: Option<u32>,
 }
 
-/// What kind of code, or of remark, a frame stands for.
+/// What kind of code, or of remark, a frame represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FrameKind {
     /// Machine code of an object file.

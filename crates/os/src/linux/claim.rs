@@ -19,7 +19,7 @@ pub fn claim_with_mark() -> u32 {
     if MARK.load(Acquire).is_null()
         && let Some(page) = memory::map(PAGE).map(<*mut u8>::cast::<AtomicBool>)
     {
-        // SAFETY: advice for a mapping of ours, which is zeroed and long enough for its type.
+        // SAFETY: advice for a mapping of the agent, which is zeroed and long enough for its type.
         unsafe {
             libc::madvise(page.cast(), PAGE, libc::MADV_WIPEONFORK);
             (*page).store(true, Relaxed);

@@ -193,6 +193,6 @@ mod tests {
         // Other tests take it, too, for a moment each.
         let is_free = || (0..1_000_000).any(|_| ObjectList::try_hold().is_some());
         assert!(is_free());
-        assert!(std::thread::spawn(is_free).join().unwrap(), "who had it has given it back");
+        assert!(std::thread::spawn(is_free).join().unwrap(), "its holder has given it back");
     }
 }

@@ -59,7 +59,7 @@ impl Agent {
         let counters = Arc::<RecordingCounters>::default();
         let place = self.take_place(None, &stop, &counters)?;
         match lock(&self.submitted) {
-            // Who stops the agent says so before it takes what was submitted.
+            // A stop of the agent is announced before what was submitted is taken.
             Some(_) if self.stopping.load(Relaxed) => output.finish(Err(STOPPING.into())),
             Some(mut submitted) => submitted.push(Submitted { request, output, stop, counters, place }),
             None => output.finish(Err(disabled::message().unwrap_or_default())),
@@ -135,7 +135,7 @@ impl Agent {
         Ok(RunningPlace { agent: self.clone(), id })
     }
 
-    /// Starts the writer thread of a recording. If it does not start, the client is told why.
+    /// Starts the writer thread of a recording. If it does not start, the client gets the reason.
     fn start_writer(
         self: &Arc<Self>,
         output: Box<dyn Output>,

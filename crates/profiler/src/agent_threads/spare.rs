@@ -2,8 +2,8 @@
 //! (`RLIMIT_NPROC`, as haproxy does after its start). They are started before the limit is set, by
 //! the server thread: they share its root directory and descriptors, which are not the host's.
 //!
-//! Each waits at a channel of its own, whose sender lies in a place. Who takes the sender out has
-//! the thread: it sends work, or drops the sender, which ends the thread.
+//! Each waits at a channel of its own, whose sender lies in a place. To take the sender out is to
+//! take the thread: to send work, or to drop the sender, which ends the thread.
 
 use crate::agent_threads;
 use crate::channel::{Receiver, Sender, channel};

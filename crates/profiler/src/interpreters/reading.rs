@@ -260,7 +260,7 @@ impl Reading {
         }
     }
 
-    /// Has half of the places free again. Fingerprints are learned anew.
+    /// Has half of the places free again. Fingerprints are learned again.
     fn make_room(&mut self) {
         if self.functions.len() + self.fingerprints > self.places / 2 {
             let is_small = self.places < MAX_FINGERPRINT_PLACES || self.functions.len() > self.places / 4;

@@ -1,5 +1,5 @@
 //! Which thread has which state: the interpreter's list of them. The threads change it while it is
-//! read here; whoever uses an entry checks that it is the thread's.
+//! read here; the users of an entry check that it is the thread's.
 
 mod php;
 mod python;

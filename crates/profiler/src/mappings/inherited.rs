@@ -28,8 +28,8 @@ pub fn forget() {
 fn replace(known: *mut Inheritance) {
     let before = OWN.swap(known, AcqRel);
     if !before.is_null() {
-        // SAFETY: made by Box::into_raw in `keep`; nobody in this process looks at it, and whoever
-        // swaps it out frees it.
+        // SAFETY: made by Box::into_raw in `keep`; nothing in this process reads it, and the
+        // code that swaps it out frees it.
         drop(unsafe { Box::from_raw(before) });
     }
 }

@@ -69,7 +69,7 @@ impl Report {
         self
     }
 
-    /// How many samples each stack of each thread has, and what they stand for in nanoseconds.
+    /// How many samples each stack of each thread has, and what they represent in nanoseconds.
     pub fn stacks(&self) -> HashMap<Key, (u64, u64)> {
         let mut sums = HashMap::new();
         let mut known = HashMap::new();

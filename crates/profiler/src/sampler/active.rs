@@ -190,8 +190,8 @@ impl RunningRecording {
         self.passed += late;
     }
 
-    /// Whether a sweep has picked the kernel's tick at `tick_ns`: whoever ran then is hit, if the
-    /// sweep knew of it. So the hits of other timers count only there.
+    /// Whether a sweep has picked the kernel's tick at `tick_ns`: a thread that ran then is hit, if
+    /// the sweep knew of it. So the hits of other timers count only there.
     pub fn has_picked(&self, tick_ns: u64) -> bool {
         let before_ns = |swept_ns: &u64| tick_ns.checked_sub(*swept_ns);
         self.swept_ns.iter().filter_map(before_ns).any(|ns| ns < kernel_tick_ns())

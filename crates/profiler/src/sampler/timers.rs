@@ -8,7 +8,7 @@
 //! A tick raises the signal only as the thread returns to user mode. The timer stays armed while
 //! that may be still to come: the thread waits for a CPU, or is in a system call that computes for
 //! longer than a tick, or in fork(2), until the C library lets signals through again. To arm the
-//! timer again would undo what the tick has done. The hit at the end of a call stands for all the
+//! timer again would undo what the tick has done. The hit at the end of a call represents all the
 //! ticks that sweeps would have picked.
 //!
 //! The kernel does not say whether a tick has found a thread that waits for a CPU. Linux gives and

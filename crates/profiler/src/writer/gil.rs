@@ -1,5 +1,5 @@
 //! Remarks where a thread waits for CPython's lock, as the names of native frames say. Of a
-//! stripped interpreter nothing is said. Not here: who holds the lock.
+//! stripped interpreter nothing is said. Not here: which thread holds the lock.
 
 use super::names::note;
 use crate::stack::RawStack;

@@ -15,7 +15,7 @@ use swipr_unwind::frames::BEFORE_ELIDED;
 /// Behind the frames of a chain that was cut, or whose place among the native frames is not known.
 pub const CUT: &str = "[outer interpreted frames left out]";
 const UNCERTAIN: &str = "[native frames between these unknown]";
-/// Of CPython's perf trampolines, each of which stands for a Python function.
+/// Of CPython's perf trampolines, each of which represents a Python function.
 const TRAMPOLINE: &str = "py::";
 /// A name, and no file's.
 const CONSTRUCTOR: &str = "__init__";
@@ -112,7 +112,7 @@ fn frames_of_greenlet(native: &[Frame], runs: impl Fn(usize) -> bool) -> usize {
     after_a_call.into_iter().find(|&at| native.get(at).is_some_and(is_switch)).unwrap_or(native.len())
 }
 
-/// Whether a frame of compiled code stands for a call of the evaluator. One that has a name keeps
+/// Whether a frame of compiled code represents a call of the evaluator. One that has a name keeps
 /// it; and of a stack that ends at compiled code there may be a frame that is none.
 fn is_jumped_to(frame: &Frame, is_complete: bool, language: RuntimeLanguage) -> bool {
     is_complete && language == RuntimeLanguage::Php && frame.functions.is_empty()

@@ -1,4 +1,4 @@
-//! Who reads with which blocks.
+//! Which reader has which blocks.
 
 use super::Blocks;
 use core::cell::UnsafeCell;

@@ -83,7 +83,7 @@ fn frames_that_only_link_others_are_left_out_and_lines_are_of_the_function() {
     let main = frame(&script, &[], second, MAIN | u64::from(ROW.call_is_entry));
     assert_eq!(followed(&main), (End::Root, vec![12]));
     let caller = frame(&f, &main, address(&operations), 0);
-    // Neither the frame of a callback, nor that of a generator that another one stands for.
+    // Neither the frame of a callback, nor that of a generator that another one represents.
     let copy = frame(&f, &caller, 0, 0);
     let placeholder = frame(&[], &copy, 0, 0);
     let leaf = frame(&f, &placeholder, second, 0);
@@ -93,7 +93,7 @@ fn frames_that_only_link_others_are_left_out_and_lines_are_of_the_function() {
     assert_eq!(followed(&stale), (End::Root, vec![10, 12]));
 }
 
-/// Regression: where a class has no constructor, what stands for it was taken for a fiber's start,
+/// Regression: where a class has no constructor, what is called was taken for a fiber's start,
 /// and no function was shown (3 % of a loop that made objects).
 #[test]
 fn what_stands_for_a_constructor_is_left_out_and_a_fibers_start_ends_the_chain() {

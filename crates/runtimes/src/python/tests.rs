@@ -56,7 +56,7 @@ fn an_instruction_is_counted_from_the_start_of_its_threads_copy() {
     assert_eq!(offset(&[(16, 0x4006), (24, 0)]), Ok(6));
 }
 
-/// Regression: a function of which the evaluator had not noted yet who called it was shown as
+/// Regression: a function of which the evaluator had not noted the caller yet was shown as
 /// the outermost one (1 of 737 stacks of generators).
 #[test]
 fn a_frame_that_is_not_linked_to_its_callers_yet_is_no_outermost_one() {

@@ -101,7 +101,7 @@ impl V8Walk<'_, '_, '_> {
         let locals = self.heap.word(field(layout.scope_locals))?;
         let locals = Heap::number(locals).filter(|&locals| locals < MAX_LOCALS).ok_or(End::Inconsistent)?;
         let first = layout.scope_rest;
-        // Many names are in a table of their own: then one word stands for all.
+        // Many names are in a table of their own: then one word is that of all.
         let is_table = locals > 1 && Heap::number(self.heap.word(field(first + 1))?).is_some();
         let names = if is_table { 1 } else { u64::from(locals) };
         let rest = first + names + u64::from(locals);

@@ -135,7 +135,7 @@ mod tests {
         // A socket that is there already is refused, too.
         assert!(full.arm(acceptor.listener.socket(), 0, libc::POLLIN, &mut Watch::default()));
         assert!(!acceptor.arm(&full, 1));
-        assert_eq!(acceptor.watch.take_ready(), libc::POLLNVAL, "who waits is accepted");
+        assert_eq!(acceptor.watch.take_ready(), libc::POLLNVAL, "a waiting client is accepted");
         assert!(acceptor.next(Instant::now()).is_none());
         assert!(acceptor.arm(&full, 1), "the loop may wait");
         let later = acceptor.look_at().unwrap();

@@ -3,7 +3,7 @@
 use nix::sys::prctl;
 use nix::unistd::gethostname;
 
-/// What placeholders stand for.
+/// What placeholders represent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// `{PID}`: as the process itself sees it.

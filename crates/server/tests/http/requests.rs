@@ -196,7 +196,7 @@ fn swift_profile_recorders_request_is_answered_without_periods() {
         ("", true),
         (r#","format":"perfSymbolized","mode":"wall""#, true),
         (r#","compat":false"#, false),
-        // Its users know no CPU mode: samples of CPU time weigh what they stand for.
+        // Its users know no CPU mode: samples of CPU time weigh what they represent.
         (r#","mode":"cpu""#, false),
         (r#","mode":"cpu","compat":true"#, true),
     ] {

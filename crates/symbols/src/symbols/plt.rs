@@ -48,7 +48,7 @@ pub(super) fn stubs(object: &ElfFile, limit: u64) -> Vec<Stub> {
     found
 }
 
-/// Which function each GOT slot, and each numbered jump relocation, stands for.
+/// Which function each GOT slot, and each numbered jump relocation, is for.
 struct Slots {
     by_address: FxHashMap<u64, Arc<str>>,
     by_number: Vec<Option<Arc<str>>>,

@@ -10,7 +10,7 @@ use crate::code_cache::CodeCache;
 use crate::frame_runs::NativeFrames;
 use core::ffi::c_void;
 
-/// Who reads its frames.
+/// What reads its frames.
 #[derive(Clone, Copy, Debug)]
 pub struct Interpreter {
     /// Code in two parts: a stack without it has none of its frames.

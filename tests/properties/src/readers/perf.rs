@@ -11,7 +11,7 @@ pub struct PerfSample {
     pub tid: u32,
     /// Seconds and nanoseconds.
     pub time: String,
-    /// What it stands for; 1 where nothing is said.
+    /// What it represents; 1 where nothing is said.
     pub period: u64,
     /// What was counted.
     pub event: String,

@@ -104,7 +104,7 @@ pub struct Tick<'a> {
     pub thread: &'a Thread,
     /// What it did.
     pub state: State,
-    /// What the tick stands for.
+    /// What the tick represents.
     pub weight_ns: u64,
     /// Where it stood.
     pub stack: &'a Stack,

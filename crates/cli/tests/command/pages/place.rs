@@ -2,7 +2,7 @@
 //! service with the agent inside. What they cannot have here is replaced, and nothing else: names
 //! of processes, places and ports; and times get shorter. Commands that would run for ever end
 //! after a while, and those that want a terminal have one. All of it belongs to an ordinary user,
-//! who may not write to /var/run: agents are where they are by default.
+//! that may not write to /var/run: agents are where they are by default.
 
 use crate::push;
 use crate::support::*;

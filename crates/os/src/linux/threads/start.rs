@@ -55,7 +55,7 @@ pub fn start(stack_bytes: usize, body: Body) -> Result<(), (io::Error, Body)> {
 
 /// Starts so many threads, and ends them. The C library keeps their stacks, with what it has
 /// allocated for them by the program's malloc, and gives both to the next threads with stacks of
-/// that size: who starts those need not enter that malloc.
+/// that size: to start those does not enter that malloc.
 pub fn reserve(count: usize, stack_bytes: usize) {
     // Each has a stack of its own only while all are there.
     let go = AtomicU32::new(0);

@@ -5,7 +5,7 @@
 pub struct Switches {
     /// It blocked.
     pub voluntary: u64,
-    /// It would have gone on.
+    /// It could have run on.
     pub involuntary: u64,
 }
 

@@ -16,7 +16,7 @@ const MAX_THREADS: usize = 8;
 const TURNS: usize = 4;
 
 /// Of all threads the only place at which each has its context. A thread that has not begun to run
-/// has none yet; whoever reads the variable checks what it leads to.
+/// has none yet; the readers of the variable check what it leads to.
 pub fn of_thread(exported: &Exported, layout: &RubyLayout) -> CurrentContext {
     let mut turns = (0..TURNS).map(|_| find_once(exported, layout));
     turns.find(|found| *found != CurrentContext::Unknown).unwrap_or(CurrentContext::Unknown)

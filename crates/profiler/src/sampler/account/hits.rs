@@ -26,7 +26,7 @@ impl Account {
         self.hit(State::Running, stack, 1, ns);
     }
 
-    /// Has the last hit stand for `times` as much as others: it was so much rarer than theirs.
+    /// Has the last hit represent `times` as much as others: it was so much rarer than theirs.
     pub fn weigh(&mut self, times: f64) {
         if let Some(hit) = self.hits.last_mut() {
             let weight = (f64::from(WEIGHT) * times.min(MAX_TIMES)) as u32;
@@ -34,7 +34,7 @@ impl Account {
         }
     }
 
-    /// Records a hit of the running thread that stands for so many, as the thread could not be hit
+    /// Records a hit of the running thread that represents so many, as the thread could not be hit
     /// earlier. `asked`: a sweep had armed its timer.
     pub fn returned(&mut self, stack: &Arc<RawStack>, ns: u64, hits: u32, asked: bool) {
         if asked {

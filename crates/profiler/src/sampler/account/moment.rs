@@ -54,7 +54,7 @@ pub enum Found {
 pub enum TimerState {
     /// At the next kernel tick. The value is the interval of kernel ticks, in nanoseconds.
     Yes(u64),
-    /// For long already: the next hit stands for more than a tick, see `timers.rs`.
+    /// For long already: the next hit represents more than a tick, see `timers.rs`.
     Overdue,
     /// At a random moment, independent of kernel ticks.
     AtAnyMoment,

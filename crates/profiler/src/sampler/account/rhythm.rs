@@ -91,7 +91,7 @@ impl Rhythm {
     /// of a period.
     pub(super) fn is_regular(&self) -> bool {
         let RhythmCounts { expected, came, steps, phases } = &self.earlier;
-        // Who waits for a CPU gets it at a tick.
+        // A thread that waits for a CPU gets it at a tick.
         let moved = self.waited_ns as f64 / self.ran_ns.max(1) as f64;
         let counts_differ = expected.max(*came) >= FEWEST_EXPECTED
             && (came - expected).abs() > DEVIATIONS * expected.max(1.0).sqrt() + moved * expected

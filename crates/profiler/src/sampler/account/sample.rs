@@ -14,9 +14,9 @@ pub struct Weighted {
     pub state: State,
     /// The thread's stack.
     pub stack: Arc<RawStack>,
-    /// Wall mode: ticks that the sample stands for.
+    /// Wall mode: ticks that the sample represents.
     pub ticks: u32,
-    /// CPU mode: CPU time that the sample stands for.
+    /// CPU mode: CPU time that the sample represents.
     pub cpu_ns: u64,
     /// Monotonic time.
     pub ns: u64,

@@ -2,7 +2,7 @@
 //!
 //! A thread that runs for some milliseconds now and then, or lives no longer, is hit never or once
 //! in a window. If each had its own time, most of it would have no stack. Every kernel tick at
-//! which one of them runs is equally likely to be hit. So the hits of all stand for the time of
+//! which one of them runs is equally likely to be hit. So the hits of all represent the time of
 //! all. Threads that have ended in their first window add their time and their hits. The others
 //! keep the time of windows with a hit, and of those in which one was to be expected: the next is
 //! not far. They add the time of other windows without one. The hits of windows that could as well
@@ -29,7 +29,7 @@ const MAX_NAMED: usize = 1 << 10;
 pub struct Undersampled {
     /// Those that have ended soon. The clocks are sums.
     ended: Account,
-    /// The hits in its last samples: they also stand for what is left at the end without a hit.
+    /// The hits in its last samples: they also represent what is left at the end without a hit.
     ended_hits: Vec<Hit>,
     /// CPU time of others that ended.
     unseen_ns: u64,
@@ -84,7 +84,7 @@ impl Undersampled {
         self.ended.hits.push(Hit { state, stack, count: 1, weight: WEIGHT, ns, thread });
     }
 
-    /// Adds the running time of a window without a hit. In wall mode each of `ticks` stands for
+    /// Adds the running time of a window without a hit. In wall mode each of `ticks` represents
     /// `interval_ns`, in CPU mode the time is `cpu_ns`.
     pub fn add_unsampled(&mut self, thread: &Arc<Thread>, sample: &Weighted, mode: Mode, interval_ns: u64) {
         self.opened_ns.get_or_insert(sample.ns);

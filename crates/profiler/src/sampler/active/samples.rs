@@ -17,7 +17,7 @@ pub(super) const HAND_ON_NS: u64 = 50_000_000;
 const FLUSH_SAMPLES: usize = 1024;
 /// A window lasts no longer, unless the sampler was late for as long: the process was stopped.
 const LONG_NS: u64 = 4_000_000_000;
-/// So many samples stand for the ticks of such a window: formats have a line for each.
+/// So many samples represent the ticks of such a window: formats have a line for each.
 const MOST_OF_LONG: u32 = 1000;
 /// The threads' clocks are read one after another: a smaller difference is no missing thread.
 const CLOCKS_DIFFER_NS: u64 = 1_000_000;
@@ -27,7 +27,7 @@ impl RunningRecording {
         self.handed_on_ns.saturating_add(HAND_ON_NS)
     }
 
-    /// Takes a thread's samples. One without a stack stands for time of which there is no stack.
+    /// Takes a thread's samples. One without a stack represents time of which there is no stack.
     pub fn take(&mut self, thread: &Arc<Thread>, samples: Vec<Weighted>) {
         for Weighted { state, stack, ticks, cpu_ns, ns, thread: own, .. } in samples {
             let (ticks, weight_ns) = match self.request.mode {
@@ -95,7 +95,7 @@ impl RunningRecording {
         self.undersampled.is_full(self.request.mode, now)
     }
 
-    /// Takes the samples of undersampled threads. They also stand for the CPU time of threads that
+    /// Takes the samples of undersampled threads. They also represent the CPU time of threads that
     /// ended unseen, and for the last moments of others: what `program_used_ns` has more than
     /// closed windows and open ones (`pending_ns`). With it the weights sum to the program's CPU
     /// time (CPU mode). `ends`: the recording ends.

@@ -26,7 +26,7 @@ pub fn arm_running(
     }
 }
 
-/// Notes whether a thread is running whose timer is armed: then its clock has gone on since this
+/// Notes whether a thread is running whose timer is armed: then its clock has advanced since this
 /// sweep has read it. `now_ns` was in between.
 pub fn note_running(thread: &mut ThreadState, timer: TimerState, now_ns: u64) {
     let clock = matches!(timer, TimerState::Yes(_)).then(|| cpu_ns(thread.tid())).flatten();

@@ -1,4 +1,4 @@
-//! What hits stand for that come at the ends of system calls and of forks.
+//! What hits represent that come at the ends of system calls and of forks.
 
 use crate::sampler::ticks::mixed;
 

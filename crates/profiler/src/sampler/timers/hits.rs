@@ -28,7 +28,7 @@ pub struct TimerHit {
     /// When the tick was that found the thread, from and to: the hit counts for the recordings that
     /// have picked it. `None`: it was the one that all of them have picked.
     pub found_ns: Option<(u64, u64)>,
-    /// What the hit stands for.
+    /// What the hit represents.
     pub at: HitAt,
     /// Where.
     pub stack: Arc<RawStack>,
@@ -230,7 +230,7 @@ impl Timers {
         Some((was_in_call, Some(timer.found_ns(hit_ns, cpu_ns, was_in_call))))
     }
 
-    /// What a hit stands for at the end of a system call that took longer than a tick: the thread
+    /// What a hit represents at the end of a system call that took longer than a tick: the thread
     /// has not blocked since its timer was armed.
     fn returned(&self, thread: &mut ThreadState, hit_ns: u64) -> Option<HitAt> {
         let timer = thread.timer.as_ref().filter(|timer| timer.is_clock_sure)?;
