@@ -43,9 +43,10 @@ pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::
     // thread changes meanwhile.
     let asked_for = is_given.then(|| unsafe { *new });
     let is_one = |stack: &libc::stack_t| stack.ss_flags & libc::SS_DISABLE == 0;
-    let own = shared::own();
     let is_small = asked_for.map(|stack| is_one(&stack) && stack.ss_size < LEAST_BYTES);
-    if let Some(stack) = asked_for.filter(|_| !is_in_sandbox)
+    let noted = asked_for.filter(|_| !is_in_sandbox);
+    let own = noted.map(|_| shared::own());
+    if let Some(stack) = noted
         && shared::take(if is_one(&stack) { stack.ss_sp as u64 } else { 0 })
     {
         signals::leave_alternate_stacks();
@@ -57,7 +58,7 @@ pub unsafe extern "C" fn sigaltstack(new: *const libc::stack_t, old: *mut libc::
     }
     // SAFETY: the function of this name, called with what its caller gave.
     let result = unsafe { std::mem::transmute::<*mut std::ffi::c_void, SigAltStack>(next)(new, old) };
-    if asked_for.is_some() && !is_in_sandbox && result != 0 {
+    if let Some(own) = own.filter(|_| result != 0) {
         // It was taken before the call, so that no signal arrives on a stack of two threads.
         shared::take(own);
     }

@@ -98,6 +98,7 @@ programs! {
     a_sampler_that_may_not_go_to_other_cpus_says_what_it_could_not_preempt => "pinning_refused",
     a_parent_that_waits_for_its_vfork_child_is_not_disturbed => "vfork_child",
     a_child_in_the_parents_memory_puts_the_parent_in_no_sandbox => "vfork_sandbox",
+    a_child_without_thread_local_data_makes_its_calls => "child_without_thread_data",
     cold_parts_of_functions_have_callers => "hot_and_cold",
     code_in_several_segments_is_walked_through => "far_code",
     frames_of_realigned_stacks_are_left_by_their_saved_pointer => "realigned_main",

@@ -22,7 +22,7 @@ use std::sync::atomic::{
     Ordering::{Relaxed, SeqCst},
 };
 use std::time::Duration;
-use swipr_os::{cpu_timers, memory, process, timer_delivery};
+use swipr_os::{cpu_timers, host_thread, memory, process, timer_delivery};
 use swipr_unwind::slot;
 
 /// Thread ids are below this (Linux, PID_MAX_LIMIT).
@@ -141,9 +141,12 @@ pub fn begin_outside_sandbox() {
 }
 
 /// Whether the calling thread may be in a sandbox, or its system calls are emulated: the agent may
-/// make none on it. Once a thread has entered a sandbox, that may be any that it started. Makes no
-/// system call itself.
+/// make none on it. Once a thread has entered a sandbox, that may be any that it started. Of a
+/// thread without thread-local data nothing is known. Makes no system call itself.
 pub fn is_in_sandbox() -> bool {
+    if !host_thread::has_thread_data() {
+        return true;
+    }
     let mine = MINE.get();
     mine & SANDBOXES != 0
         || ALL_IN_SANDBOX.load(Relaxed)

@@ -1,5 +1,6 @@
 //! The host's threads, while the agent's code runs on them.
 
+use std::arch::asm;
 use std::ffi::c_int;
 
 /// `PTHREAD_CANCEL_DISABLE` of glibc's `pthread.h`.
@@ -11,6 +12,22 @@ const CANCEL_DEFERRED: c_int = 0;
 unsafe extern "C" {
     fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
     fn pthread_setcanceltype(kind: c_int, old: *mut c_int) -> c_int;
+}
+
+/// Whether the calling thread has thread-local data (the C library's vector of it). The child of a
+/// clone(2) with memory of its own for that, all zero, has none: Chromium's sandbox makes one that
+/// calls chroot(2) and ends. To read a thread-local variable there is a fault.
+pub fn has_thread_data() -> bool {
+    let vector: usize;
+    // SAFETY: reads the second word of the thread's control block, the first on aarch64; errno is
+    // beside it.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        asm!("mov {}, fs:[8]", out(reg) vector, options(nostack, preserves_flags, readonly));
+        #[cfg(target_arch = "aarch64")]
+        asm!("mrs {0}, tpidr_el0", "ldr {0}, [{0}]", out(reg) vector, options(nostack, preserves_flags, readonly));
+    }
+    vector != 0
 }
 
 /// The thread ends the process, and is not cancelled any more: it may be cancellable at any
@@ -35,8 +52,11 @@ pub fn kept_in_exit<T>(body: impl FnOnce() -> T) -> T {
 
 /// Runs `body`, during which the thread is not cancelled (pthread_setcancelstate(3)): the agent's
 /// system calls would be the points where it is, and no cancellation may unwind Rust's functions.
-/// Puts errno back to what it was.
+/// Puts errno back to what it was. A thread without thread-local data has no such state.
 pub fn kept<T>(body: impl FnOnce() -> T) -> T {
+    if !has_thread_data() {
+        return body();
+    }
     // SAFETY: points to this thread's errno, always.
     let place = unsafe { libc::__errno_location() };
     // SAFETY: as above.

@@ -163,8 +163,11 @@ pub fn is_agents_process() -> bool {
 
 /// Whether this is a child that no fork handler has seen, as by vfork(2). It has no agent; and if
 /// it shares its parent's memory, what the agent notes of its thread it would note of the parent's.
+/// A thread without thread-local data counts as such a child: the agent can note nothing of it.
 pub fn is_unseen_child() -> bool {
-    !signal_exclusion::is_in_sandbox() && Instance::get().is_some_and(|own| !own.is_of_this_process())
+    let is_child =
+        || !signal_exclusion::is_in_sandbox() && Instance::get().is_some_and(|own| !own.is_of_this_process());
+    !host_thread::has_thread_data() || is_child()
 }
 
 /// The agent of the process that ends. Takes no lock.
