@@ -10,11 +10,13 @@
 //!
 //! Time without a hit is carried over to the next window, and at the end has no stack.
 
+mod donors;
 mod hits;
 mod moment;
 mod observations;
 mod rhythm;
 mod sample;
+mod short_lived;
 mod undersampled;
 mod waiting;
 mod weights;
