@@ -14,6 +14,7 @@ mod steps;
 mod stop;
 mod workspace;
 
+pub use java::is_entry_or_exit;
 pub use stop::Stop;
 pub use workspace::Workspace;
 

@@ -1,8 +1,8 @@
-//! JavaCode code: which methods run at an instruction, those that the compiler has inlined too.
+//! Compiled code: which methods run at an instruction, those that the compiler has inlined too.
 //!
 //! Each code (`nmethod`) has a list of the places at which the program may be stopped, sorted by
 //! address, each with the methods that run there and their bytecodes, innermost first. Between two
-//! of them, the next one holds.
+//! of them, the next one holds. As the frame is made or left, only the outermost method can run.
 
 use super::{JavaLayout, JavaWalk};
 use crate::blocks::{BlockMemory, Blocks};
@@ -11,6 +11,7 @@ use crate::known::KnownKeys;
 use crate::lines::shared_bytes;
 use crate::room::{Chain, End};
 use swipr_unwind::code_cache::CodePiece;
+use swipr_unwind::walk::is_entry_or_exit;
 
 /// Methods in a method, bytes of a description and of a name.
 const MAX_INLINED: usize = 256;
@@ -112,8 +113,11 @@ impl RunningMethods {
             }
             Some((method, _)) => {
                 let offset = u32::try_from(pc.checked_sub(code.piece.code)?).ok()?;
+                let is_alone = is_exact && is_entry_or_exit(walk.memory, pc, code.piece);
                 let mut reading = ReadingJavaCode { layout: compiled, code, method, walk: &mut walk };
-                reading.running(offset.checked_add(u32::from(is_exact))?).ok()?
+                let description = reading.description(offset.checked_add(u32::from(is_exact))?).ok()?;
+                let has_inlined = description != 0 && reading.described(description).ok()?[0] != 0;
+                reading.running(if is_alone && has_inlined { 0 } else { description }).ok()?
             }
         };
         chain.finish(End::Root);
@@ -144,8 +148,9 @@ impl ReadingJavaCode<'_, '_, '_, '_> {
         Ok(from.wrapping_add(distance.into()))
     }
 
-    /// The bytecodes of the methods at that distance from the first instruction.
-    fn running(&mut self, offset: u32) -> Result<Vec<Option<u32>>, End> {
+    /// What describes the next place, from that distance behind the first instruction on; 0:
+    /// nothing does.
+    fn description(&mut self, offset: u32) -> Result<u32, End> {
         let places = self.part(self.layout.places)?;
         let end = self.part(self.layout.places_end)?;
         let count = end.checked_sub(places).ok_or(End::Inconsistent)? / PLACE;
@@ -156,11 +161,11 @@ impl ReadingJavaCode<'_, '_, '_, '_> {
             let at = self.half(places.wrapping_add(PLACE * middle))? as i32;
             if at < offset as i32 { low = middle + 1 } else { high = middle }
         }
-        // Nothing is said of it.
-        let mut description = 0;
-        if low + 1 < count {
-            description = self.half(places.wrapping_add(PLACE * low + 4))?;
-        }
+        if low + 1 < count { self.half(places.wrapping_add(PLACE * low + 4)) } else { Ok(0) }
+    }
+
+    /// The bytecodes of the methods that are described there. Of 0 only the outermost one is known.
+    fn running(&mut self, mut description: u32) -> Result<Vec<Option<u32>>, End> {
         let (mut bytecodes, mut method) = (vec![], 0);
         while description != 0 {
             let [outer, number, bytecode] = self.described(description)?;

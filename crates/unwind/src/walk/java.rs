@@ -184,6 +184,22 @@ fn made_at(before: [u8; BEFORE], code: &[u8], is_prologue: bool) -> Made {
     }
 }
 
+/// Whether the instruction makes or leaves the frame: none of the methods that are inlined runs.
+pub fn is_entry_or_exit<M: Memory + ?Sized>(memory: &mut M, pc: u64, piece: CodePiece) -> bool {
+    let mut code = [0; CODE];
+    pc < piece.complete || memory.code(pc, &mut code) && leaves(&code)
+}
+
+/// Whether the frame is left by the next instructions: add, or nothing; pop; a return.
+fn leaves(code: &[u8]) -> bool {
+    match code {
+        // vzeroupper
+        [0xc5, 0xf8, 0x77, rest @ ..] => leaves(rest),
+        [0x48, 0x83, 0xc4, _, POP_FP, ..] | [0x48, 0x81, 0xc4, _, _, _, _, POP_FP, ..] | [POP_FP, ..] => true,
+        _ => returns(code),
+    }
+}
+
 const PUSH_FP: u8 = 0x55;
 const POP_FP: u8 = 0x5d;
 const RETURN: u8 = 0xc3;
@@ -211,6 +227,20 @@ fn returns(code: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_end_of_a_method_is_known() {
+        let at_end = |code: &[u8]| {
+            let mut bytes = [0x90; CODE];
+            bytes[..code.len()].copy_from_slice(code);
+            leaves(&bytes)
+        };
+        assert!(at_end(&[0x48, 0x83, 0xc4, 0x10, 0x5d, 0x49, 0x3b, 0xa7]));
+        assert!(at_end(&[0xc5, 0xf8, 0x77, 0x48, 0x81, 0xc4, 0x10, 1, 0, 0, 0x5d]));
+        assert!(at_end(&[0x5d]) && at_end(&[0x0f, 0x87, 1, 0, 0, 0, 0xc3]));
+        assert!(!at_end(&[0x48, 0x83, 0xc4, 0x10, 0x58])); // arguments that are dropped
+        assert!(!at_end(&[0x0f, 0x87, 1, 0, 0, 0]));
+    }
 
     #[test]
     fn an_instruction_says_how_much_of_the_frame_there_is() {
