@@ -40,11 +40,13 @@ impl RuntimeCode {
         self.evaluator.contains(&address) || self.cold_part.contains(&address)
     }
 
-    /// Code without which a stack has none of its frames. What PHP compiles runs without a call of
-    /// the evaluator, and of what Ruby compiles no unwind information leads to it.
+    /// Code without which a stack has none of its frames. What PHP and Python compile runs without
+    /// a call of the evaluator, and of what Ruby compiles no unwind information leads to it.
     pub fn needed(&self) -> [&Range<u64>; 2] {
         match self.language {
-            RuntimeLanguage::Php | RuntimeLanguage::Ruby => [&self.object, &self.cold_part],
+            RuntimeLanguage::Python | RuntimeLanguage::Php | RuntimeLanguage::Ruby => {
+                [&self.object, &self.cold_part]
+            }
             _ => [&self.evaluator, &self.cold_part],
         }
     }
