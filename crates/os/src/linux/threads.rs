@@ -123,13 +123,28 @@ pub fn name(tid: u32) -> String {
         .and_then(|file| file.read_at(&mut buffer, 0))
         .unwrap_or(0);
     let name = buffer.get(..length).unwrap_or(&[]);
-    String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(name)).into_owned()
+    text_of_name(name.strip_suffix(b"\n").unwrap_or(name))
+}
+
+/// A thread's name as text. The kernel cuts it after 15 bytes: part of a character is left out.
+pub fn text_of_name(bytes: &[u8]) -> String {
+    let whole = match str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() => bytes.get(..error.valid_up_to()).unwrap_or(bytes),
+        _ => bytes,
+    };
+    String::from_utf8_lossy(whole).into_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::process;
+
+    #[test]
+    fn a_name_that_the_kernel_has_cut_ends_with_a_whole_character() {
+        assert_eq!(text_of_name(&"ünï-cödé-nöme".as_bytes()[..15]), "ünï-cödé-n");
+        assert_eq!(text_of_name(b"a\xffb"), "a\u{fffd}b");
+    }
 
     #[test]
     fn our_own_thread_is_listed_counted_and_has_a_clock() {

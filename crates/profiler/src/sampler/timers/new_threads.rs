@@ -11,7 +11,7 @@ use std::mem;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use swipr_formats::model::Thread;
-use swipr_os::{process, timer_delivery};
+use swipr_os::{process, threads, timer_delivery};
 use swipr_unwind::slot::{self, StackBounds, Ticket};
 
 /// Timers of new threads come on top of those that the sampler makes.
@@ -90,7 +90,7 @@ impl Timers {
             let (stack, ago_ns) = self.read(slot, tid, tables, counters);
             let bytes = [&slot.name[0], &slot.name[1]].map(|word| word.load(Relaxed).to_ne_bytes());
             let name = bytes.as_flattened().split(|&byte| byte == 0).next().unwrap_or_default();
-            let thread = Arc::new(Thread { tid, name: String::from_utf8_lossy(name).into_owned() });
+            let thread = Arc::new(Thread { tid, name: threads::text_of_name(name) });
             LastHit { thread, hit_ns: process::monotonic_ns().saturating_sub(ago_ns), stack }
         });
         self.retire(Some(timer));
