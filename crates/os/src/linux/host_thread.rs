@@ -33,9 +33,7 @@ pub fn has_thread_data() -> bool {
 /// The thread ends the process, and is not cancelled any more: it may be cancellable at any
 /// instruction (`PTHREAD_CANCEL_ASYNCHRONOUS`).
 pub fn keep_from_cancellation() {
-    let mut before = 0;
-    // SAFETY: a valid state; an int is written.
-    unsafe { pthread_setcancelstate(CANCEL_DISABLE, &raw mut before) };
+    set_cancel_state(CANCEL_DISABLE);
 }
 
 /// As [`kept`], of a thread that ends the process. If it was cancelled meanwhile, it ends in an
@@ -54,20 +52,38 @@ pub fn kept_in_exit<T>(body: impl FnOnce() -> T) -> T {
 /// system calls would be the points where it is, and no cancellation may unwind Rust's functions.
 /// Puts errno back to what it was. A thread without thread-local data has no such state.
 pub fn kept<T>(body: impl FnOnce() -> T) -> T {
-    if !has_thread_data() {
-        return body();
-    }
-    // SAFETY: points to this thread's errno, always.
-    let place = unsafe { libc::__errno_location() };
-    // SAFETY: as above.
-    let errno = unsafe { *place };
-    let (mut cancel_state, mut disabled) = (0, 0);
-    // SAFETY: a valid state; an int is written. Async-signal-safe in glibc.
-    unsafe { pthread_setcancelstate(CANCEL_DISABLE, &raw mut cancel_state) };
+    let state = HostState::keep();
     let result = body();
-    // SAFETY: the state that the thread had; an int is written.
-    unsafe { pthread_setcancelstate(cancel_state, &raw mut disabled) };
-    // SAFETY: as above.
-    unsafe { *place = errno };
+    state.put_back();
     result
+}
+
+/// What the agent's code may change of a thread.
+struct HostState {
+    errno: c_int,
+    /// `None`: the thread has no thread-local data.
+    cancel_state: Option<c_int>,
+}
+
+impl HostState {
+    fn keep() -> HostState {
+        // SAFETY: points to this thread's errno, always.
+        let errno = unsafe { *libc::__errno_location() };
+        let cancel_state = has_thread_data().then(|| set_cancel_state(CANCEL_DISABLE));
+        HostState { errno, cancel_state }
+    }
+
+    fn put_back(self) {
+        self.cancel_state.map(set_cancel_state);
+        // SAFETY: as above.
+        unsafe { *libc::__errno_location() = self.errno };
+    }
+}
+
+/// Returns the one before.
+fn set_cancel_state(state: c_int) -> c_int {
+    let mut before = 0;
+    // SAFETY: a valid state; an int is written. Async-signal-safe in glibc.
+    unsafe { pthread_setcancelstate(state, &raw mut before) };
+    before
 }
