@@ -19,8 +19,7 @@ unsafe extern "C" {
 /// calls chroot(2) and ends. To read a thread-local variable there is a fault.
 pub fn has_thread_data() -> bool {
     let vector: usize;
-    // SAFETY: reads the second word of the thread's control block, the first on aarch64; errno is
-    // beside it.
+    // SAFETY: reads the second word of the thread's control block, the first on aarch64.
     unsafe {
         #[cfg(target_arch = "x86_64")]
         asm!("mov {}, fs:[8]", out(reg) vector, options(nostack, preserves_flags, readonly));
@@ -54,27 +53,29 @@ pub fn kept_in_exit<T>(body: impl FnOnce() -> T) -> T {
 pub fn kept<T>(body: impl FnOnce() -> T) -> T {
     let state = HostState::keep();
     let result = body();
-    state.put_back();
+    if let Some(state) = state {
+        state.put_back();
+    }
     result
 }
 
 /// What the agent's code may change of a thread.
 struct HostState {
     errno: c_int,
-    /// `None`: the thread has no thread-local data.
-    cancel_state: Option<c_int>,
+    cancel_state: c_int,
 }
 
 impl HostState {
-    fn keep() -> HostState {
-        // SAFETY: points to this thread's errno, always.
-        let errno = unsafe { *libc::__errno_location() };
-        let cancel_state = has_thread_data().then(|| set_cancel_state(CANCEL_DISABLE));
-        HostState { errno, cancel_state }
+    /// `None`: the thread has no thread-local data, and no errno.
+    fn keep() -> Option<HostState> {
+        // SAFETY: points to this thread's errno, if it has one.
+        let errno = || unsafe { *libc::__errno_location() };
+        let keep = || HostState { errno: errno(), cancel_state: set_cancel_state(CANCEL_DISABLE) };
+        has_thread_data().then(keep)
     }
 
     fn put_back(self) {
-        self.cancel_state.map(set_cancel_state);
+        set_cancel_state(self.cancel_state);
         // SAFETY: as above.
         unsafe { *libc::__errno_location() = self.errno };
     }
