@@ -1,11 +1,11 @@
 /* Names of Swift's functions are readable where the program comes with Swift's runtime: only that knows
  * what they mean. The runtime here is one function, which knows two names and is exported as Swift's is. */
 // cflags: -O2 -rdynamic
-// record: samples=40&hz=200
+// record: samples=300&hz=200
 // expect: every sample of burner has stack burner_main;main.hot
-// record: samples=40&hz=200&names=raw
+// record: samples=300&hz=200&names=raw
 // expect: every sample of burner has stack burner_main;main.hot(Swift.Int)*
-// record: samples=40&hz=200&names=mangled
+// record: samples=300&hz=200&names=mangled
 // expect: every sample of burner has stack burner_main;_T04main3hotySiF
 // record: samples=300&hz=200
 // expect: every sample of other has stack other_main;_T04main7unknownyyF

@@ -302,6 +302,32 @@ fn code_that_is_of_no_method_is_called_by_methods() {
     }
 }
 
+/// Regression: nine of ten stacks of a program that searches strings ended in the method that does.
+#[test]
+fn methods_that_move_the_stack_pointer_have_callers() {
+    let Some(program) = compiled(&[("Pushes.java".into(), source("Pushes.java"))], "8") else { return };
+    for java in interpreters("java", "JAVAS") {
+        const METHODS: [&str; 2] = ["Pushes.searches", "Pushes.compresses"];
+        let apart = METHODS.map(|method| format!("-XX:CompileCommand=dontinline,{method}"));
+        let [first, second] = [&apart[0], &apart[1]];
+        let mut host = start(&java, &program, &["-XX:CompileCommand=quiet", first, second, "Pushes", "xyz1"]);
+        let of = |method: &'static str| move |stack: &Stack| stack.text().contains(method);
+        let stacks = record_running(&host, 2 * LEAST, |stack| METHODS.iter().any(|method| of(method)(stack)));
+        host.tell("end");
+        assert!(host.ended().success());
+        for method in METHODS {
+            let all: Vec<&Stack> = stacks.iter().filter(|stack| of(method)(stack)).collect();
+            let whole = all.iter().filter(|stack| of("Pushes.main")(stack)).count();
+            let what = format!("{}: {method}, {whole} of {}", java.display(), all.len());
+            println!("{what}");
+            all.iter()
+                .filter(|stack| !of("Pushes.main")(stack))
+                .for_each(|stack| println!("LOST {}", stack.text()));
+            assert!(!all.is_empty() && whole * 20 >= all.len() * 19, "{what}");
+        }
+    }
+}
+
 #[test]
 fn stacks_of_a_blocked_program_are_those_that_java_itself_sees() {
     let Some(program) = compiled(&[("Barriers.java".into(), source("Barriers.java"))], "11") else { return };

@@ -1,6 +1,7 @@
 //! Steps from frames of Java (HotSpot): of compiled code by the size that it says, of its
 //! interpreter by the frame pointer.
 
+use super::moved_sp::put_back;
 use super::steps::enter_caller;
 use super::{Frame, Stop};
 use crate::arch::Arch;
@@ -50,7 +51,7 @@ pub(super) fn step<A: Arch, M: Memory + ?Sized>(
     let (sp, fp) = (frame.at.sp, frame.at.fp);
     let (cfa, fp) = match made {
         Made::Whole => {
-            let cfa = sp.checked_add(piece.frame)?;
+            let cfa = whole_frames_sp::<A, M>(memory, frame, cache, piece).checked_add(piece.frame)?;
             (cfa, Some(memory.word(cfa.checked_sub(16)?)?))
         }
         Made::Unsaved => (sp.checked_add(piece.frame)?, fp),
@@ -62,6 +63,26 @@ pub(super) fn step<A: Arch, M: Memory + ?Sized>(
     }
     let pc = memory.word(cfa.checked_sub(8)?)?;
     Some(enter_caller::<A>(frame, pc, cfa, fp))
+}
+
+/// The stack pointer of a method with a whole frame, without what its code has pushed for a moment:
+/// below that an earlier call may have left its return address.
+fn whole_frames_sp<A: Arch, M: Memory + ?Sized>(
+    memory: &mut M,
+    frame: &Frame,
+    cache: &CodeCache,
+    piece: CodePiece,
+) -> u64 {
+    let (pc, sp) = (frame.at.pc, frame.at.sp);
+    if !A::CALL_PUSHES {
+        return sp;
+    }
+    // Methods return to code of the cache only.
+    let returns = |memory: &mut M, sp: u64| {
+        let to = sp.checked_add(piece.frame - 8).and_then(|at| memory.word(at)).filter(|&pc| pc != 0);
+        to.is_some_and(|pc| cache.is_interpreter(pc) || cache.piece(memory, pc - 1).is_some())
+    };
+    put_back(memory, pc, piece.end, sp).filter(|&sp| returns(memory, sp)).unwrap_or(sp)
 }
 
 /// From a frame of the interpreter.
@@ -191,7 +212,7 @@ pub fn is_entry_or_exit<M: Memory + ?Sized>(memory: &mut M, pc: u64, piece: Code
 }
 
 /// Whether the frame is left by the next instructions: add, or nothing; pop; a return.
-fn leaves(code: &[u8]) -> bool {
+pub(super) fn leaves(code: &[u8]) -> bool {
     match code {
         // vzeroupper
         [0xc5, 0xf8, 0x77, rest @ ..] => leaves(rest),
