@@ -40,12 +40,12 @@ pub(super) fn step<A: Arch, M: Memory + ?Sized>(
 ) -> Option<Result<(), Stop>> {
     let pc = frame.look_up();
     if cache.is_interpreter(pc) {
-        return by_frame_pointer::<A, M>(rules, memory, frame);
+        return by_frame_pointer::<A, M>(rules, memory, frame, cache);
     }
     let piece = cache.piece(memory, pc)?;
     if piece.frame == 0 {
         let without = if frame.exact { without_frame::<A, M>(rules, memory, frame, cache) } else { None };
-        return without.or_else(|| entry_barrier::<A, M>(rules, memory, frame));
+        return without.or_else(|| entry_barrier::<A, M>(rules, memory, frame, cache));
     }
     let made = if frame.exact && A::CALL_PUSHES { made(memory, pc, piece)? } else { Made::Whole };
     let (sp, fp) = (frame.at.sp, frame.at.fp);
@@ -85,18 +85,25 @@ fn whole_frames_sp<A: Arch, M: Memory + ?Sized>(
     put_back(memory, pc, piece.end, sp).filter(|&sp| returns(memory, sp)).unwrap_or(sp)
 }
 
+/// Whether there may be code. The cache grows: what it may have is known, and not only what was
+/// executable when the snapshot was made.
+fn may_be_code(rules: &Rules<'_>, cache: &CodeCache, pc: u64) -> bool {
+    cache.may_have(pc) || rules.snapshot.is_executable(pc)
+}
+
 /// From a frame of the interpreter.
 fn by_frame_pointer<A: Arch, M: Memory + ?Sized>(
     rules: &Rules<'_>,
     memory: &mut M,
     frame: &mut Frame,
+    cache: &CodeCache,
 ) -> Option<Result<(), Stop>> {
     let fp = frame.at.fp.filter(|fp| *fp >= frame.at.sp && fp % 8 == 0)?;
     let sender_sp = memory.word(fp.checked_sub(SENDER_SP)?)?;
     let pc = memory.word(fp.checked_add(8)?)? & A::ADDRESS_MASK;
     let caller_fp = memory.word(fp)?;
     let is_frame = sender_sp >= fp.checked_add(16)? && frame.in_stack(sender_sp);
-    (is_frame && rules.snapshot.is_executable(pc))
+    (is_frame && may_be_code(rules, cache, pc))
         .then(|| enter_caller::<A>(frame, pc, sender_sp, Some(caller_fp)))
 }
 
@@ -132,7 +139,7 @@ fn called_stub<M: Memory + ?Sized>(
     pc: u64,
 ) -> Option<u64> {
     let mut code = [0; 13];
-    let start = pc.checked_sub(13).filter(|start| rules.snapshot.is_executable(*start))?;
+    let start = pc.checked_sub(13).filter(|start| may_be_code(rules, cache, *start))?;
     if !memory.code(start, &mut code) {
         return None;
     }
@@ -164,13 +171,14 @@ fn entry_barrier<A: Arch, M: Memory + ?Sized>(
     rules: &Rules<'_>,
     memory: &mut M,
     frame: &mut Frame,
+    cache: &CodeCache,
 ) -> Option<Result<(), Stop>> {
     const MARK: u64 = u64::MAX;
     let fp = frame.at.fp.filter(|fp| *fp >= frame.at.sp && fp % 8 == 0)?;
     let (cfa, mark) = (fp.checked_add(24)?, memory.word(fp.checked_add(8)?)?);
     let pc = memory.word(fp.checked_add(16)?)? & A::ADDRESS_MASK;
     let caller_fp = memory.word(fp)?;
-    (mark == MARK && frame.in_stack(cfa) && rules.snapshot.is_executable(pc))
+    (mark == MARK && frame.in_stack(cfa) && may_be_code(rules, cache, pc))
         .then(|| enter_caller::<A>(frame, pc, cfa, Some(caller_fp)))
 }
 
