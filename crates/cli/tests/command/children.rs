@@ -149,11 +149,14 @@ fn a_recording_of_a_running_program_tells_the_cpu_time_of_children_that_have_no_
         let arguments = ["record", &pid, "-d", "2s", "-f", "folded", "-o", "-"];
         says(arguments.iter().chain(more)).well()
     };
-    let (alone, with_children) = (record(&[]), record(&["-s"]));
+    let alone = record(&[]);
+    // On a busy machine two seconds may have too little CPU time of children to be told.
+    let tells = |said: &Said| said.errors.contains("s of the processes' CPU time are not");
+    let with_children = (0..5).map(|_| record(&["-s"])).find(tells);
     child.kill().expect("ours");
     child.wait().expect("its end");
     assert!(!alone.errors.contains("CPU time are not"), "children were not asked for: {alone:?}");
-    assert!(with_children.errors.contains("s of the processes' CPU time are not"), "{with_children:?}");
+    assert!(with_children.is_some(), "what children without an agent used");
 }
 
 /// In a PID namespace a process has another id for itself: the machine's first process was blamed.
