@@ -20,7 +20,7 @@ pub(super) fn put_back<M: Memory + ?Sized>(memory: &mut M, pc: u64, end: u64, sp
     let (mut at, mut moved, mut most) = (pc, 0i64, 0);
     'code: for _ in 0..WINDOWS {
         let mut window = [0; WINDOW];
-        let bytes = usize::try_from(end.saturating_sub(at)).ok()?.min(WINDOW);
+        let bytes = end.saturating_sub(at).min(WINDOW as u64) as usize;
         if bytes == 0 || !memory.code(at, window.get_mut(..bytes)?) {
             break;
         }
@@ -30,7 +30,7 @@ pub(super) fn put_back<M: Memory + ?Sized>(memory: &mut M, pc: u64, end: u64, sp
             match instruction.effect {
                 Effect::Pop(SP) => return saved(memory, sp, moved),
                 Effect::Load { to: SP, base: SP, offset } => {
-                    return saved(memory, sp, moved.checked_add(offset)?);
+                    return saved(memory, sp, moved.wrapping_add(offset));
                 }
                 Effect::Write(SP) | Effect::Copy { to: SP, .. } | Effect::Load { to: SP, .. } => break 'code,
                 Effect::Leave | Effect::Return => break 'code,
@@ -38,7 +38,7 @@ pub(super) fn put_back<M: Memory + ?Sized>(memory: &mut M, pc: u64, end: u64, sp
                 Effect::Jump(_) | Effect::End if most > 0 => break 'code,
                 Effect::Pop(_) => moved += 8,
                 Effect::Push(_) => moved -= 8,
-                Effect::Down(bytes) => moved = moved.checked_sub(bytes)?,
+                Effect::Down(bytes) => moved = moved.wrapping_sub(bytes),
                 _ => {}
             }
             most = moved.max(most);
@@ -46,12 +46,12 @@ pub(super) fn put_back<M: Memory + ?Sized>(memory: &mut M, pc: u64, end: u64, sp
             at += instruction.length as u64;
         }
     }
-    sp.checked_add_signed(most).filter(|_| (1..=MAX_MOVED as i64).contains(&most))
+    (1..=MAX_MOVED as i64).contains(&most).then(|| sp.wrapping_add_signed(most))
 }
 
 /// The stack pointer that was saved on the stack, so far from the present one.
 fn saved<M: Memory + ?Sized>(memory: &mut M, sp: u64, offset: i64) -> Option<u64> {
-    let saved = memory.word(sp.checked_add_signed(offset)?)?;
+    let saved = memory.word(sp.wrapping_add_signed(offset))?;
     (sp..=sp.saturating_add(MAX_MOVED)).contains(&saved).then_some(saved).filter(|saved| saved % 8 == 0)
 }
 
