@@ -14,7 +14,7 @@ use swipr_os::this_library::is_this_library;
 use swipr_os::{disabled, inherited_sandbox, log, process, this_library};
 
 ctor::declarative::ctor! {
-    // SAFETY: nothing that `on_load` calls needs `main` to have begun, and no panic leaves it.
+    // SAFETY: nothing that `on_load` calls needs `main` to have started, and no panic leaves it.
     #[ctor(unsafe)]
     fn at_load() {
         on_load();
@@ -95,7 +95,7 @@ fn has_valgrind() -> bool {
 }
 
 fn start(config: Config) {
-    if inherited_sandbox::is_of_a_profiled_program(config.awaited.map(WaitingFor::recorder)) {
+    if inherited_sandbox::is_of_a_profiled_program(config.waiting_recorder.map(WaitingFor::recorder)) {
         return; // without a word: that takes system calls, too
     }
     if has_thread_sanitizer() {

@@ -208,7 +208,7 @@ pub unsafe extern "C" fn swipr_recording_begin_with(
     boundary(|| unsafe { begin(path, format, RecordingOptions::from_c(options)?, recording) })
 }
 
-/// Ends a recording and waits until its file is complete. Recordings that were begun before a fork
+/// Ends a recording and waits until its file is complete. Recordings that started before a fork
 /// are the parent's: in the child there is no recording of that number.
 #[unsafe(no_mangle)]
 pub extern "C" fn swipr_recording_end(recording: u64) -> swipr_status {

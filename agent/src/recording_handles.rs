@@ -1,4 +1,4 @@
-//! The recordings that `swipr_recording_begin` has begun and that have not been ended yet.
+//! The recordings that `swipr_recording_begin` has started and that have not been ended yet.
 //!
 //! They are this process's own: the child of a fork has none of its parent's, whose writers do not
 //! exist there.

@@ -65,12 +65,12 @@ impl Progress {
 pub fn main() -> io::Result<()> {
     let mut tids = vec![];
     for done in &DONE {
-        let (sender, begun) = channel();
+        let (sender, started) = channel();
         std::thread::Builder::new().name("busy".into()).spawn(move || {
             let _ = sender.send(tid());
             black_box(deep(DEPTH, done));
         })?;
-        tids.push(begun.recv().map_err(io::Error::other)?);
+        tids.push(started.recv().map_err(io::Error::other)?);
     }
     let (input, mut output) = (io::stdin(), io::stdout());
     for line in input.lock().lines() {

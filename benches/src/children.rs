@@ -84,11 +84,11 @@ impl Running {
     }
 
     fn all_sleep(&self) -> bool {
-        // The program itself must have begun: before, it is still this one's copy.
+        // The program itself must have started: before, it is still this one's copy.
         let own = std::fs::read_link("/proc/self/exe").ok();
-        let begun = std::fs::read_link(self.process().join("exe")).is_ok_and(|path| Some(path) != own);
+        let started = std::fs::read_link(self.process().join("exe")).is_ok_and(|path| Some(path) != own);
         let sleeps = |status: &str| field(status, "State:").is_some_and(|state| state.starts_with('S'));
-        begun && self.threads().iter().all(|(_, status)| sleeps(status))
+        started && self.threads().iter().all(|(_, status)| sleeps(status))
     }
 
     /// Ids and status texts of the threads.

@@ -188,7 +188,7 @@ impl Host {
         record(&self.socket(), query)
     }
 
-    /// Starts a recording and returns when it has begun.
+    /// Starts a recording and returns when it has started.
     pub fn begin_recording(&self, query: &str) -> Answer {
         begin_recording(&self.socket(), query)
     }
@@ -275,7 +275,7 @@ pub fn record(socket: &Path, query: &str) -> Recording {
     finish_recording(begin_recording(socket, query), query)
 }
 
-/// Reads a recording that has begun to its end.
+/// Reads a recording that has started to its end.
 pub fn finish_recording(answer: Answer, query: &str) -> Recording {
     let answer = answer.read_all().unwrap_or_else(|error| panic!("the recording {query}: {error}"));
     let text = String::from_utf8_lossy(&answer.body);

@@ -665,9 +665,9 @@ const STORM_VARIABLE: &str = "SWIPR_STORM_SECONDS";
 fn storms_of_what_profilers_deadlock_in_go_on() {
     let seconds: u64 = std::env::var(STORM_VARIABLE).map_or(4, |text| text.parse().expect("a number"));
     let (_directory, program) = compiled("storms");
-    for begun in (0..seconds).step_by(40) {
+    for started in (0..seconds).step_by(40) {
         let host = Host::start(&program);
-        let now = (seconds - begun).min(40);
+        let now = (seconds - started).min(40);
         let recording = host.record(&format!("seconds={now}&hz=1000&format=folded"));
         expect(
             &recording,

@@ -638,7 +638,7 @@ fn threads_have_the_names_that_the_program_gives_them() {
             ["deep", "later", "own жук", "own жук", process.trim_end(), "spins", "waits", last];
         expected.sort_unstable();
         let mut names: Vec<String> = vec![];
-        // One that has only just begun has its creator's.
+        // One that has only just started has its creator's.
         for _ in 0..20 {
             let answer =
                 http::get(&host.socket(), "/threads").and_then(http::Answer::read_all).expect("threads");

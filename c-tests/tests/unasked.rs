@@ -62,7 +62,7 @@ fn of_two_threads_that_exit_the_first_ones_status_is_the_programs() {
     }
 }
 
-/// Started; all threads of the agent have begun.
+/// Started; all threads of the agent have started.
 fn exits_beside_a_thread(what: &str) -> (Directory, Host) {
     let (_built, program) = compiled("exits_beside_a_thread");
     let directory = Directory::new();

@@ -2,8 +2,8 @@
 //! something has happened, in any format.
 //!
 //! Samples are summed up a second at a time, by thread, state and stack. Stacks are one tree. From
-//! time to time a new tree is begun, and the old one is dropped when nothing that is kept is in it.
-//! So the memory is that of two or three small trees, however long this runs.
+//! time to time a new tree is started, and the old one is dropped when nothing that is kept is in
+//! it. So the memory is that of two or three small trees, however long this runs.
 
 mod record;
 

@@ -61,7 +61,7 @@ pub struct Config {
     /// Where the process's whole life is written.
     pub life_file: Option<LifeFile>,
     /// Which processes wait for their recording to begin.
-    pub awaited: Option<WaitingFor>,
+    pub waiting_recorder: Option<WaitingFor>,
     /// Memory for names, in MiB.
     pub symbol_memory_mib: usize,
     /// How long a recording's writer may run to find lines.
@@ -164,7 +164,7 @@ impl Config {
                 }
                 None => None,
             },
-            awaited: reader.awaited()?,
+            waiting_recorder: reader.waiting_recorder()?,
             symbol_memory_mib: reader.number(SYMBOL_MEMORY, 4..=1 << 20, "64")? as usize,
             symbol_time: Duration::from_secs(reader.number(SYMBOL_SECONDS, 0..=86_400, "20")?),
             log: reader.log()?,

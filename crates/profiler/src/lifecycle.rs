@@ -176,7 +176,7 @@ fn serve(generation: Generation, identity: &Identity, report: &Sender<Result<(),
             // A panic disables the agent. Unwinding closes its sockets and removes their files.
             disabled::contained(|| event_loop.run());
             // If this fails, a thread waits in `stop` and changes the phase, or has changed it
-            // and the next start has begun.
+            // and the next start has started.
             STATE.change(generation, Phase::Running, Phase::Idle);
         }
         Err(error) => {
@@ -242,9 +242,11 @@ fn wake_threads() {
 /// recording samples, or none can.
 pub fn wait_for_recorder() {
     let Some(instance) = Instance::get() else { return };
-    if let Some(awaited) = instance.config.awaited.filter(|awaited| awaited.is_meant(process::parent())) {
+    if let Some(recorder) =
+        instance.config.waiting_recorder.filter(|recorder| recorder.is_meant(process::parent()))
+    {
         instance.waits.store(true, Relaxed);
-        wait_for_recorder::at_start(awaited.recorder(), || is_sampling() || !is_there());
+        wait_for_recorder::at_start(recorder.recorder(), || is_sampling() || !is_there());
     }
 }
 

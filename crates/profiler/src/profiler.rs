@@ -163,7 +163,7 @@ impl Profiler {
     /// Ends the recording; all that was sampled is in the report.
     pub fn stop(self) -> Result<Report, Error> {
         if self.is_parents() {
-            return Err(Error("the recording was begun before a fork: it is the parent process's".into()));
+            return Err(Error("the recording was started before a fork: it is the parent process's".into()));
         }
         self.end();
         match self.completion.wait(TIMEOUT) {

@@ -238,7 +238,7 @@ impl PhpWalk<'_, '_, '_> {
     }
 
     /// Whether it is a copy of the previous frame, which is there while that one's callback is
-    /// called. Such a copy has no operation; neither has a function that has only just begun.
+    /// called. Such a copy has no operation; neither has a function that has only just started.
     fn is_copy(&mut self, frame: u64, previous: u64) -> Result<bool, End> {
         let row = self.row;
         if self.word(frame, row.frame_op)? != 0 || previous == 0 {

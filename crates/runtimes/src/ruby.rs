@@ -151,7 +151,7 @@ pub fn walk(
     chain: &mut Chain,
 ) {
     chain.begin();
-    // Threads that have just begun are not in the list.
+    // Threads that have just started are not in the list.
     let current = layout.current(thread, memory).unwrap_or(0);
     let mut is_of = |state: &u64| *state != 0 && layout.is_of(*state, thread, memory) == Some(true);
     let end = match [current, state].into_iter().find(&mut is_of) {

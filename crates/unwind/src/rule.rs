@@ -48,8 +48,8 @@ impl Rule {
     /// The outermost frame of a thread.
     pub const END: Rule = Rule(Kind::End as u32);
     /// Between two functions. A return address right behind padding was not left by a call: a stack
-    /// was begun with it, as with [`Rule::END`]. A thread that runs in it, or returns into it, runs
-    /// undescribed code, as with [`Rule::NONE`].
+    /// was started with it, as with [`Rule::END`]. A thread that runs in it, or returns into it,
+    /// runs undescribed code, as with [`Rule::NONE`].
     pub const PADDING: Rule = Rule(Kind::End as u32 | 1 << 3);
     /// The function has left its caller's stack for another one, with a frame pointer to its own
     /// frame, or its caller's, in the register: CFA = fp + 16, on a stack of unknown extent.

@@ -12,7 +12,7 @@ use crate::rule::{CfaRule, Expression, Extended, Rule, ValueRule};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
 
 /// Smaller holes between functions are taken for padding. No code calls from there, so a return
-/// address right behind padding was not left by a call: a stack was begun with it (as by glibc's
+/// address right behind padding was not left by a call: a stack was started with it (as by glibc's
 /// makecontext, with `__start_context`). libgcc ends a stack there as well.
 pub const PADDING: u64 = 16;
 /// Most descriptions have fewer instructions.

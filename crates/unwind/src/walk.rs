@@ -46,7 +46,7 @@ pub fn walk<A: Arch, M: Memory>(
     workspace: &mut Workspace,
 ) -> Stop {
     workspace.begin(Frame::new(start, high));
-    // SAFETY: begun in the line above.
+    // SAFETY: started in the line above.
     let (state, runs, _) = unsafe { workspace.parts() };
     let mut tables = UncachedRules(rules);
     loop {
@@ -73,7 +73,7 @@ pub unsafe fn walk_interrupted<A: Arch, M: Memory>(
     workspace: &mut Workspace,
 ) -> Stop {
     match begin_fast::<A, M>(rules, memory, context, high, frames, workspace) {
-        // SAFETY: `begin_fast` has begun the workspace where it gives a rule. No signal handler
+        // SAFETY: `begin_fast` has started the workspace where it gives a rule. No signal handler
         // runs, says the caller.
         Ok(rule) => unsafe { walk_slowly::<A, M>(rules, memory, frames, workspace, rule) },
         Err(stop) => stop,
@@ -104,7 +104,7 @@ fn begin_fast<A: Arch, M: Memory>(
 /// Walks on, on the workspace's stack, from the frame whose rule is `rule`.
 ///
 /// # Safety
-/// The workspace was begun. No signal handler runs before this returns.
+/// The workspace was started. No signal handler runs before this returns.
 #[cold]
 #[inline(never)]
 unsafe fn walk_slowly<A: Arch, M: Memory>(
@@ -133,7 +133,7 @@ struct SlowWalk<'w, 'r, 'f, M> {
 }
 
 /// # Safety
-/// `job` is the address of a [`SlowWalk`] with this memory, and its workspace was begun.
+/// `job` is the address of a [`SlowWalk`] with this memory, and its workspace was started.
 unsafe extern "C" fn walk_on_own_stack<A: Arch, M: Memory>(job: *mut c_void) {
     // SAFETY: says the caller.
     let SlowWalk { rules, memory, workspace, frames, rule, stop } =

@@ -87,11 +87,11 @@ pub(super) fn listens(process: &Process, findings: &mut Findings) -> Verdict {
             "be its user or root; or start it with SWIPR_SOCKET=/a/place/{PID}.sock and name that",
         );
     };
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut verdict = answers(first, findings);
     for place in places.iter().skip(1) {
         // One that is silent at one place is silent at the others.
-        if verdict.is_ok() || begun.elapsed() > LONG {
+        if verdict.is_ok() || started.elapsed() > LONG {
             break;
         }
         verdict = answers(place, findings);

@@ -60,8 +60,8 @@ impl RawReader {
         })
     }
 
-    /// Whether the library is at work and the program itself has not begun: its constructor, which
-    /// no frame of the executable has called.
+    /// Whether the library is at work and the program itself has not started: its constructor,
+    /// which no frame of the executable has called.
     fn is_before_main(&self, frames: &[Frame]) -> bool {
         let modules = || frames.iter().filter_map(|frame| frame.module.as_ref());
         let is_library =

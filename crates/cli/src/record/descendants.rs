@@ -141,7 +141,7 @@ impl Descendants {
             let process = connection.peer().filter(is_new).and_then(Process::new);
             if let Some(process) = process.filter(|process| process.descends_from(self.root)) {
                 self.known.insert(process.pid, id);
-                // It has only just begun: it need not be asked for its figures.
+                // It has only just started: it need not be asked for its figures.
                 found.push(Found { client, process: Some(process), status: Status::default() });
             }
         }

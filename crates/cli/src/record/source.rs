@@ -21,7 +21,7 @@ use swipr_formats::model::{Header, Summary};
 pub enum Message {
     /// There is something else to do.
     Wake,
-    /// Its recording has begun.
+    /// Its recording has started.
     Began(Header),
     /// Samples.
     Samples(Vec<OwnedSample>),

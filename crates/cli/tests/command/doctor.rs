@@ -325,9 +325,9 @@ const SOON: Duration = Duration::from_secs(12);
 fn all_say(pid: u32, parts: &[&str]) {
     let target = pid.to_string();
     let soon = |arguments: &[&str]| {
-        let begun = Instant::now();
+        let started = Instant::now();
         let said = says(arguments);
-        assert!(begun.elapsed() < SOON, "{arguments:?} took {:?}", begun.elapsed());
+        assert!(started.elapsed() < SOON, "{arguments:?} took {:?}", started.elapsed());
         said
     };
     for verb in ["doctor", "record", "dump", "top"] {

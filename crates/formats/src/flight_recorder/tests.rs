@@ -101,7 +101,7 @@ fn what_is_older_than_asked_for_or_than_is_kept_is_not_there() {
 fn ticks_are_in_the_seconds_in_which_they_were() {
     let mut ring = ring();
     let (thread, stack) = (Arc::new(Thread { tid: 7, name: "main".into() }), stack("wait"));
-    // 90 s, handed on 1.5 s at a time: two trees are begun meanwhile.
+    // 90 s, handed on 1.5 s at a time: two trees are started meanwhile.
     for window in 1..=60u64 {
         let (time_ns, weight_ns) = (window * 1_500_000_000 - 1, 20_000_000);
         let state = State::Blocked(None);

@@ -106,7 +106,7 @@ impl VariableReader<'_> {
         self.check("SWIPR_ALLOW_UID", &text, uids.collect(), "1000,1001")
     }
 
-    pub(super) fn awaited(&self) -> Result<Option<WaitingFor>, ConfigError> {
+    pub(super) fn waiting_recorder(&self) -> Result<Option<WaitingFor>, ConfigError> {
         let Some(text) = self.text("SWIPR_RECORDER", "all:1234")? else {
             return Ok(None);
         };

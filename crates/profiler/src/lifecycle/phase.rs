@@ -90,9 +90,9 @@ impl State {
         let (last, phase) = self.read();
         let generation = Generation(last.0 + 1);
         let from = State::word(last, Idle);
-        let begun = phase == Idle
+        let started = phase == Idle
             && self.0.compare_exchange(from, State::word(generation, Starting), AcqRel, Relaxed).is_ok();
-        begun.then_some(generation)
+        started.then_some(generation)
     }
 
     /// Begins to stop the running agent, if there is one.

@@ -94,7 +94,7 @@ pub struct Account {
     is_blind: bool,
     /// The last window that was closed was in step with the kernel's tick.
     was_in_step: bool,
-    /// The thread has begun during the recording.
+    /// The thread has started during the recording.
     is_new: bool,
     /// It is that of many threads.
     is_shared: bool,
@@ -107,12 +107,12 @@ impl Account {
         Account { began: now, opened: now, last: now, last_kernel_ns, ..Account::default() }
     }
 
-    /// An account of a thread that has just begun.
+    /// An account of a thread that has just started.
     pub fn of_new_thread(now: Moment) -> Account {
         Account { is_new: true, ..Account::new(now) }
     }
 
-    /// Whether the thread has begun during the recording.
+    /// Whether the thread has started during the recording.
     pub fn is_of_new_thread(&self) -> bool {
         self.is_new
     }

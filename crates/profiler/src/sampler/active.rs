@@ -218,7 +218,7 @@ impl RunningRecording {
     }
 
     /// The ticks before the first at which a thread was there that is found now. A sweep that lists
-    /// the threads has begun its tick already.
+    /// the threads has started its tick already.
     pub fn ticks_before(&self) -> u64 {
         self.passed - u64::from(self.due && !self.has_listed)
     }

@@ -202,7 +202,7 @@ impl Sweeper {
             *unknown_code |= matches!(&found, Found::At(_, stack) if stack.is_in_unknown_code(tables));
             let has_run = thread.cpu_ns != cpu_before_ns;
             *unknown_code |= has_run && take_waited_hit(thread, timers, tables, counters, recordings);
-            // One that has not begun to run yet may arm a timer itself.
+            // One that has not started to run yet may arm a timer itself.
             let ran_lately = thread.cpu_ns != 0 && due.tick_ns.saturating_sub(thread.ran_ns) <= due.lately_ns;
             let now_ns = process::monotonic_ns();
             let preempt = if thread.is_young(due.tick_ns) { 0 } else { wanted & due.preempt };

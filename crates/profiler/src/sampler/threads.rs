@@ -19,7 +19,7 @@ use swipr_os::threads::{self, TaskDirectory};
 /// CPU. A thread with such a name that is still unregistered after this time is the program's.
 const PROBATION_NS: u64 = 10_000_000_000;
 
-/// Ages at which a new thread's name is read again: its creator may name it after it has begun.
+/// Ages at which a new thread's name is read again: its creator may name it after it has started.
 const NAMED_BY_NS: [u64; 3] = [2_000_000, 20_000_000, 200_000_000];
 
 /// Descriptors that are not used for threads' files.

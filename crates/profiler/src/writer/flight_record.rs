@@ -50,8 +50,8 @@ fn write(
     let mut passed = SampleFilter::new(&request.filter);
     let mut bytes = vec![];
     let (threads, tids) = (&request.threads, &request.filter.tids);
-    let begun = locked(flight_recorder, |shared| begin(shared, asked_ns, format.as_mut(), &mut bytes));
-    let Some(mut record) = begun else { return Ok(None) };
+    let started = locked(flight_recorder, |shared| begin(shared, asked_ns, format.as_mut(), &mut bytes));
+    let Some(mut record) = started else { return Ok(None) };
     while let Some(second) = locked(flight_recorder, |shared| {
         if request.symbolize == Symbolize::Now {
             late.set_places(&shared.places);

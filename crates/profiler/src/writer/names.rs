@@ -320,10 +320,10 @@ impl StackSymbolizer {
         let detail = if self.left.is_zero() { Detail::Names } else { Detail::Lines };
         self.without_lines += u64::from(detail == Detail::Names);
         let Some(mut symbolizer) = lock(&self.sources.symbolizer) else { return Arc::from([]) };
-        let begun = process::thread_cpu();
+        let started = process::thread_cpu();
         let found =
             symbolizer.resolve_with(&symbols.key, in_file, lookup, detail).iter().map(function).collect();
-        self.left = self.left.saturating_sub(process::thread_cpu().saturating_sub(begun));
+        self.left = self.left.saturating_sub(process::thread_cpu().saturating_sub(started));
         found
     }
 }

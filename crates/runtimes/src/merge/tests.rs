@@ -135,8 +135,8 @@ fn a_call_of_ruby_is_two_functions_and_a_thread_may_begin_with_a_function_of_c()
     assert_eq!(merged_by(&ruby, caught), ("400 g f 300".to_owned(), false));
     let of_c = parts(&[300, 400], &[false, false]);
     assert_eq!(merged_by(&ruby, of_c), ("g f 400 300".to_owned(), false));
-    let begun = parts(&[300, 550, 150, 300, 400], &[true, false]);
-    assert_eq!(merged_by(&ruby, begun), ("400 300 g f 300".to_owned(), false));
+    let started = parts(&[300, 550, 150, 300, 400], &[true, false]);
+    assert_eq!(merged_by(&ruby, started), ("400 300 g f 300".to_owned(), false));
 }
 
 /// CPython's `--with-tail-call-interp`: the evaluator calls nothing but functions of instructions.

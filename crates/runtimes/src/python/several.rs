@@ -1,7 +1,7 @@
 //! A thread that runs in several interpreters (PEP 734) has a state in each. All that have frames
 //! are in use: code of the outer interpreter called the inner one's. Where on the native stack the
 //! evaluator keeps what belongs to a state says in which order. The state of a thread that has just
-//! begun is found in the same way.
+//! started is found in the same way.
 
 use super::{Entry, MAX_STEPS, SHIM, ThreadKey, Walk};
 use crate::room::End;

@@ -37,7 +37,7 @@ impl Player {
         assert_eq!(*closed, count, "recordings that saw their client go; {what}");
     }
 
-    /// Waits until so many recordings have begun.
+    /// Waits until so many recordings have started.
     pub fn wait_until_started(&self, count: usize) {
         let begin = Instant::now();
         while self.started.load(Ordering::SeqCst) < count {

@@ -137,7 +137,7 @@ fn ranges<'a>(
     code_begin: u64,
     room: usize,
 ) -> Option<Vec<IndexPart>> {
-    let (begun, mut ranges, mut next) = (Instant::now(), Vec::new(), RANGES_AT_ONCE);
+    let (started, mut ranges, mut next) = (Instant::now(), Vec::new(), RANGES_AT_ONCE);
     for &unit in units {
         // Units without code have no addresses; others may refer to them.
         if let Some(parts) = parts(dwarf, unit) {
@@ -148,7 +148,7 @@ fn ranges<'a>(
             merge_adjacent(&mut ranges);
             next = ranges.len() + RANGES_AT_ONCE;
         }
-        if begun.elapsed() > MAX_TIME || ranges.len() * size_of::<IndexPart>() > room {
+        if started.elapsed() > MAX_TIME || ranges.len() * size_of::<IndexPart>() > room {
             return None;
         }
     }

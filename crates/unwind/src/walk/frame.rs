@@ -37,7 +37,7 @@ impl Frame {
         rule == Rule::END || rule == Rule::PADDING && self.was_begun_by_hand(rules)
     }
 
-    /// Whether the return address is the first byte behind padding: a stack was begun with it. If
+    /// Whether the return address is the first byte behind padding: a stack was started with it. If
     /// it is still in the padding, that may be an undescribed small function that does make calls.
     #[cold]
     #[inline(never)]

@@ -370,8 +370,8 @@ fn a_frame_pointer_of_zero_does_not_complete_a_stack() {
 #[test]
 fn padding_ends_a_stack_that_returns_behind_it_and_is_unknown_code_to_who_runs_there() {
     let rows = [(0, sp(16, 0)), (0x20, Rule::PADDING), (0x28, sp(8, 0)), (0x40, Rule::END)];
-    let begun = world(&rows, &[0, TEXT + 0x28, TEXT + 0x48]).walk::<X86_64>(at(8, 0, Some(0x1234)));
-    assert_eq!(begun, (vec![TEXT + 8, TEXT + 0x28], Stop::Root));
+    let started = world(&rows, &[0, TEXT + 0x28, TEXT + 0x48]).walk::<X86_64>(at(8, 0, Some(0x1234)));
+    assert_eq!(started, (vec![TEXT + 8, TEXT + 0x28], Stop::Root));
     // A call that does not return, at a function's end.
     let last = world(&rows, &[0, TEXT + 0x20, 0, TEXT + 0x48]).walk::<X86_64>(at(8, 0, Some(0x1234)));
     assert_eq!(last, (vec![TEXT + 8, TEXT + 0x20, TEXT + 0x48], Stop::Root));

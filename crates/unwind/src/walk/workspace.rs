@@ -120,7 +120,7 @@ impl Workspace {
     /// The walk's state and runs, and its stack cache.
     ///
     /// # Safety
-    /// A walk was begun.
+    /// A walk was started.
     #[inline(always)]
     pub(super) unsafe fn parts(&mut self) -> (&mut WalkState, &mut FrameRuns, &mut StackCache) {
         // SAFETY: both ways to begin write it.

@@ -1,4 +1,4 @@
-//! All processes, and whose children they are. Those that have only just begun are not read, see
+//! All processes, and whose children they are. Those that have only just started are not read, see
 //! `descendants.rs`.
 
 use crate::process::Process;

@@ -15,8 +15,8 @@ const MAX_THREADS: usize = 8;
 /// Times that it is looked for: a thread may change its context meanwhile, for a fiber.
 const TURNS: usize = 4;
 
-/// Of all threads the only place at which each has its context. A thread that has not begun to run
-/// has none yet; the readers of the variable check what it leads to.
+/// Of all threads the only place at which each has its context. A thread that has not run yet has
+/// none; the readers of the variable check what it leads to.
 pub fn of_thread(exported: &Exported, layout: &RubyLayout) -> CurrentContext {
     let mut turns = (0..TURNS).map(|_| find_once(exported, layout));
     turns.find(|found| *found != CurrentContext::Unknown).unwrap_or(CurrentContext::Unknown)

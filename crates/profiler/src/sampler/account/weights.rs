@@ -20,7 +20,7 @@ impl Account {
         let waits_ns = self.waits_since_ns.map_or(0, |since_ns| to.ns.saturating_sub(since_ns.max(from.ns)));
         self.attributed_early_ns += waits_ns;
         let running_ns = to.cpu_ns.saturating_sub(from.cpu_ns);
-        // A wait that the kernel counts now may have begun before the window, where it was taken
+        // A wait that the kernel counts now may have started before the window, where it was taken
         // for blocked time, or before the recording.
         let rest_ns = to.ns.saturating_sub(from.ns).saturating_sub(running_ns);
         let waiting_ns = rest_ns.min(counted_ns + waits_ns);

@@ -73,7 +73,7 @@ pub fn finalize_thread(thread: &mut ThreadState, recording: &mut RunningRecordin
     let now_ns = recording.at_most_end_ns(process::monotonic_ns());
     let (mut now, stood_still_ns) = (moment(thread, recording, now_ns), thread.stood_still_ns);
     if has_ended {
-        // The sweep that finds this has begun its tick already.
+        // The sweep that finds this has started its tick already.
         now.ticks -= u64::from(recording.is_in_sweep());
     }
     let found = if has_ended { Found::Elsewhere } else { last_found(thread, recording) };

@@ -152,7 +152,7 @@ impl ThreadState {
         }
     }
 
-    /// Whether it has begun so lately that it is sampled at ticks, for recordings that preempt as
+    /// Whether it has started so lately that it is sampled at ticks, for recordings that preempt as
     /// well: they know it too late for its first moments.
     pub fn is_young(&self, now_ns: u64) -> bool {
         self.began_armed_ns.is_some_and(|ns| now_ns.saturating_sub(ns) < YOUNG_NS)

@@ -46,7 +46,7 @@ impl Timers {
     }
 
     /// Whether a running thread is known not to block the signal. It may block all by a
-    /// system call of its own; a thread that has just begun does so for a moment, and one that
+    /// system call of its own; a thread that has just started does so for a moment, and one that
     /// forks. While a handler runs, the kernel shows its mask, in which all signals are blocked.
     pub fn can_be_asked(&mut self, thread: &mut ThreadState, now_ns: u64) -> bool {
         let is_old = now_ns.saturating_sub(thread.state_read_ns) >= STATE_AGAIN_NS;
