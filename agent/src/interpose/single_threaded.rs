@@ -29,7 +29,7 @@ use crate::interpose::real_fn::RealFn;
 use profiler::for_library::signal_exclusion::{self, Reason};
 use profiler::for_library::{last_thread, lifecycle};
 use std::ffi::{c_int, c_long, c_uint, c_ulong, c_void};
-use swipr_os::{disabled, process};
+use swipr_os::disabled;
 
 const CAPSET: usize = 0;
 const PRCTL: usize = 1;
@@ -133,11 +133,7 @@ fn seccomp_as(operation: c_uint, flags: c_ulong, call: impl FnOnce() -> c_long) 
 }
 
 /// The thread ends without the C library, so that no destructor runs. Only the first one matters.
-/// Another may have a thread pointer of its own, and no thread-local data at it.
 fn exit_as(call: impl FnOnce() -> c_long) -> c_long {
-    if signal_exclusion::is_nobody_in_sandbox() && process::tid() != process::pid() {
-        return call();
-    }
     if !signal_exclusion::is_in_sandbox() && !lifecycle::is_unseen_child() {
         quietly(last_thread::may_end_unseen);
     }

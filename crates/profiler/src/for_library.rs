@@ -52,7 +52,6 @@ pub mod server {
 
 pub mod signal_exclusion {
     pub use crate::signal_exclusion::{
-        Reason, add, begin_outside_sandbox, is_in_sandbox, is_nobody_in_sandbox, remove, set_all_in_sandbox,
-        split_stacks,
+        Reason, add, begin_outside_sandbox, is_in_sandbox, remove, set_all_in_sandbox, split_stacks,
     };
 }

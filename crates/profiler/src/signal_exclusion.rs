@@ -153,11 +153,6 @@ pub fn is_in_sandbox() -> bool {
         || mine & OUTSIDE_SANDBOX == 0 && ANY_SANDBOX.load(Relaxed)
 }
 
-/// Whether no thread is in a sandbox. Reads nothing of the calling thread's.
-pub fn is_nobody_in_sandbox() -> bool {
-    !ALL_IN_SANDBOX.load(Relaxed) && !ANY_SANDBOX.load(Relaxed)
-}
-
 /// All threads are about to enter a sandbox, or stay out of it after all.
 pub fn set_all_in_sandbox(are_in: bool) {
     ALL_IN_SANDBOX.store(are_in, Relaxed);
