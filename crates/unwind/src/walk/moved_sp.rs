@@ -17,7 +17,7 @@ const MAX_MOVED: u64 = 4096;
 #[cold]
 #[inline(never)]
 pub(super) fn put_back<M: Memory + ?Sized>(memory: &mut M, pc: u64, end: u64, sp: u64) -> Option<u64> {
-    let (mut at, mut moved, mut most) = (pc, 0i64, 0);
+    let (mut at, mut moved, mut most, mut is_ahead) = (pc, 0i64, 0, false);
     'code: for _ in 0..WINDOWS {
         let mut window = [0; WINDOW];
         let bytes = end.saturating_sub(at).min(WINDOW as u64) as usize;
@@ -34,14 +34,15 @@ pub(super) fn put_back<M: Memory + ?Sized>(memory: &mut M, pc: u64, end: u64, sp
                 }
                 Effect::Write(SP) | Effect::Copy { to: SP, .. } | Effect::Load { to: SP, .. } => break 'code,
                 Effect::Leave | Effect::Return => break 'code,
-                // What follows is another way out of such code.
-                Effect::Jump(_) | Effect::End if most > 0 => break 'code,
+                // What follows is another way out of such code, or of some that is still ahead.
+                Effect::Jump(_) | Effect::End if most > 0 || is_ahead => break 'code,
                 Effect::Pop(_) => moved += 8,
                 Effect::Push(_) => moved -= 8,
                 Effect::Down(bytes) => moved = moved.wrapping_sub(bytes),
                 _ => {}
             }
             most = moved.max(most);
+            is_ahead |= moved < 0;
             code = code.get(instruction.length..)?;
             at += instruction.length as u64;
         }
@@ -86,6 +87,8 @@ mod tests {
         // What a call needs is pushed and dropped again; a loop; add $24, %rsp.
         let code = [0x50, 0x58, 0x75, 0xfe, 0x48, 0x83, 0xc4, 24, 0xeb, 2, 0x58];
         assert_eq!(after(&code, &[]), Some(2024));
+        // Such code is ahead, with two ways out of it.
+        assert_eq!(after(&[0x52, 0x90, 0x48, 0x83, 0xc4, 8, 0xeb, 1, 0x58], &[]), None);
         // It was saved on top of the stack, with a word that is still to be popped; far away.
         assert_eq!(after(&[0x5a, 0x5c, 0x48, 0x83, 0xc4, 8], &[7, 2048]), Some(2048));
         assert_eq!(after(&[&NOPS[..], &[0x5c]].concat(), &[2016]), Some(2016));
