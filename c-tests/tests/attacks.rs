@@ -128,8 +128,8 @@ fn no_client_makes_the_server_spin() {
 }
 
 /// Regression: eight recordings that `go tool pprof` had started and given up kept all other
-/// clients out for ten minutes. Those whose ticks are far apart kept their places in the sampler, so
-/// that the next recording had no sample.
+/// clients out for ten minutes. Those whose ticks are far apart kept their places in the sampler,
+/// so that the next recording had no sample.
 #[test]
 fn recordings_that_were_given_up_leave_their_places() {
     let (_directory, program) = compiled("closed_by_client");
