@@ -74,15 +74,25 @@ fn whole_frames_sp<A: Arch, M: Memory + ?Sized>(
     piece: CodePiece,
 ) -> u64 {
     let (pc, sp) = (frame.at.pc, frame.at.sp);
-    if !A::CALL_PUSHES {
+    let return_address =
+        |memory: &mut M, sp: u64| sp.checked_add(piece.frame - 8).and_then(|at| memory.word(at));
+    let to = return_address(memory, sp).unwrap_or(0);
+    if !A::CALL_PUSHES || cache.is_interpreter(to) || is_called_before(memory, to, piece) {
         return sp;
     }
+    let moved = put_back(memory, pc, piece.end, sp);
     // Methods return to code of the cache only.
-    let returns = |memory: &mut M, sp: u64| {
-        let to = sp.checked_add(piece.frame - 8).and_then(|at| memory.word(at)).filter(|&pc| pc != 0);
-        to.is_some_and(|pc| cache.is_interpreter(pc) || cache.piece(memory, pc - 1).is_some())
-    };
-    put_back(memory, pc, piece.end, sp).filter(|&sp| returns(memory, sp)).unwrap_or(sp)
+    moved.filter(|&sp| return_address(memory, sp).is_some_and(|pc| cache.may_have(pc))).unwrap_or(sp)
+}
+
+/// Whether the call before a return address is a direct one of that code. Others may lead there,
+/// too, through stubs.
+fn is_called_before<M: Memory + ?Sized>(memory: &mut M, pc: u64, piece: CodePiece) -> bool {
+    let mut code = [0; 5];
+    let is_read = pc.checked_sub(5).is_some_and(|call| memory.code(call, &mut code));
+    let [0xe8, a, b, c, d] = code else { return false };
+    let target = pc.wrapping_add_signed(i32::from_le_bytes([a, b, c, d]).into());
+    is_read && (piece.start..piece.end).contains(&target)
 }
 
 /// Whether there may be code. The cache grows: what it may have is known, and not only what was
