@@ -51,7 +51,7 @@ pub(super) fn step<A: Arch, M: Memory + ?Sized>(
     let (sp, fp) = (frame.at.sp, frame.at.fp);
     let (cfa, fp) = match made {
         Made::Whole => {
-            let cfa = whole_frames_sp::<A, M>(memory, frame, cache, piece).checked_add(piece.frame)?;
+            let cfa = whole_frames_sp::<A, M>(rules, memory, frame, cache, piece).checked_add(piece.frame)?;
             (cfa, Some(memory.word(cfa.checked_sub(16)?)?))
         }
         Made::Unsaved => (sp.checked_add(piece.frame)?, fp),
@@ -68,6 +68,7 @@ pub(super) fn step<A: Arch, M: Memory + ?Sized>(
 /// The stack pointer of a method with a whole frame, without what its code has pushed for a moment:
 /// below that an earlier call may have left its return address.
 fn whole_frames_sp<A: Arch, M: Memory + ?Sized>(
+    rules: &Rules<'_>,
     memory: &mut M,
     frame: &Frame,
     cache: &CodeCache,
@@ -77,22 +78,17 @@ fn whole_frames_sp<A: Arch, M: Memory + ?Sized>(
     let return_address =
         |memory: &mut M, sp: u64| sp.checked_add(piece.frame - 8).and_then(|at| memory.word(at));
     let to = return_address(memory, sp).unwrap_or(0);
-    if !A::CALL_PUSHES || cache.is_interpreter(to) || is_called_before(memory, to, piece) {
+    // Directly. Other calls may lead there, too, through stubs.
+    let is_called = |memory: &mut M, pc: u64| {
+        let target = call_target(rules, memory, cache, pc);
+        target.is_some_and(|target| (piece.start..piece.end).contains(&target))
+    };
+    if !A::CALL_PUSHES || cache.is_interpreter(to) || is_called(memory, to) {
         return sp;
     }
     let moved = put_back(memory, pc, piece.end, sp);
     // Methods return to code of the cache only.
     moved.filter(|&sp| return_address(memory, sp).is_some_and(|pc| cache.may_have(pc))).unwrap_or(sp)
-}
-
-/// Whether the call before a return address is a direct one of that code. Others may lead there,
-/// too, through stubs.
-fn is_called_before<M: Memory + ?Sized>(memory: &mut M, pc: u64, piece: CodePiece) -> bool {
-    let mut code = [0; 5];
-    let is_read = pc.checked_sub(5).is_some_and(|call| memory.code(call, &mut code));
-    let [0xe8, a, b, c, d] = code else { return false };
-    let target = pc.wrapping_add_signed(i32::from_le_bytes([a, b, c, d]).into());
-    is_read && (piece.start..piece.end).contains(&target)
 }
 
 /// Whether there may be code. The cache grows: what it may have is known, and not only what was
@@ -141,8 +137,20 @@ fn without_frame<A: Arch, M: Memory + ?Sized>(
 
 /// The stub to which the call before a return address goes: of the code cache, or of the caller,
 /// from which others are jumped to.
-#[inline(never)]
 fn called_stub<M: Memory + ?Sized>(
+    rules: &Rules<'_>,
+    memory: &mut M,
+    cache: &CodeCache,
+    pc: u64,
+) -> Option<u64> {
+    let target = call_target(rules, memory, cache, pc)?;
+    let piece = cache.piece(memory, target)?;
+    (piece.frame == 0 || (piece.start..piece.end).contains(&pc)).then_some(target)
+}
+
+/// Where the call before a return address goes.
+#[inline(never)]
+fn call_target<M: Memory + ?Sized>(
     rules: &Rules<'_>,
     memory: &mut M,
     cache: &CodeCache,
@@ -153,16 +161,14 @@ fn called_stub<M: Memory + ?Sized>(
     if !memory.code(start, &mut code) {
         return None;
     }
-    let target = match code {
+    match code {
         // mov imm, %r10; call *%r10
         [0x49, 0xba, a, b, c, d, e, f, g, h, 0x41, 0xff, 0xd2] => {
-            u64::from_le_bytes([a, b, c, d, e, f, g, h])
+            Some(u64::from_le_bytes([a, b, c, d, e, f, g, h]))
         }
-        [.., 0xe8, a, b, c, d] => pc.checked_add_signed(i32::from_le_bytes([a, b, c, d]).into())?,
-        _ => return None,
-    };
-    let piece = cache.piece(memory, target)?;
-    (piece.frame == 0 || (piece.start..piece.end).contains(&pc)).then_some(target)
+        [.., 0xe8, a, b, c, d] => pc.checked_add_signed(i32::from_le_bytes([a, b, c, d]).into()),
+        _ => None,
+    }
 }
 
 fn code_at<M: Memory + ?Sized>(memory: &mut M, pc: u64) -> Option<[u8; 4]> {
