@@ -116,8 +116,8 @@ impl RunningMethods {
                 let is_alone = is_exact && is_entry_or_exit(walk.memory, pc, code.piece);
                 let mut reading = ReadingJavaCode { layout: compiled, code, method, walk: &mut walk };
                 let description = reading.description(offset.checked_add(u32::from(is_exact))?).ok()?;
-                let has_inlined = description != 0 && reading.described(description).ok()?[0] != 0;
-                reading.running(if is_alone && has_inlined { 0 } else { description }).ok()?
+                let leaves_out = is_alone && description != 0 && reading.described(description).ok()?[0] != 0;
+                reading.running(if leaves_out { 0 } else { description }).ok()?
             }
         };
         chain.finish(End::Root);
