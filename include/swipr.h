@@ -167,7 +167,7 @@ swipr_status swipr_recording_begin_with(const char *path,
                                         const swipr_recording_options *options,
                                         uint64_t *recording);
 
-// Ends a recording and waits until its file is complete. Recordings that were begun before a fork
+// Ends a recording and waits until its file is complete. Recordings that started before a fork
 // are the parent's: in the child there is no recording of that number.
 swipr_status swipr_recording_end(uint64_t recording);
 
