@@ -16,7 +16,8 @@ import tables
 HERE = Path(__file__).resolve().parent
 MODES = ["call-20us", "call-50us", "call-100us", "call-1ms", "burst-50us", "burst-300us", "burst-1ms", "burst-3ms",
          "burst-20ms", "mixed", "crowd", "timer-10ms-0.5ms", "timer-10ms-2ms", "timer-10ms-3ms", "timer-20ms-0.5ms",
-         "timer-20ms-2ms", "timer-20ms-3ms", "thread-2ms", "thread-6ms", "thread-20ms", "pool-5ms"]
+         "timer-20ms-2ms", "timer-20ms-3ms", "thread-2ms", "thread-6ms", "thread-20ms", "pool-5ms",
+         "deadlines"]
 PARTS = ["parse", "render", "rest"]
 UNSEEN = "[not sampled"
 #: Per thread, in the program's answers: the parts and its CPU clock.
@@ -35,7 +36,7 @@ def part_of(functions):
     """What a stack represents."""
     if any(name.startswith(UNSEEN) for name in functions):
         return UNSEEN
-    return next((part for part in PARTS if part in functions), "rest")
+    return next((part for part in PARTS if any(name.startswith(part) for name in functions)), "rest")
 
 
 def by_part(counter, threads):

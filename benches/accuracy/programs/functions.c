@@ -12,8 +12,9 @@
 enum part { PARSE, RENDER, REST, TOTAL };
 
 /* How a turn ends: with a cheap call, a sleep, the next expiration of a periodic timer, the end of its own thread, or a
-   sleep of half to one and a half times as long in one of a pool's threads. */
-enum pause { CALL, SLEEP, TIMER, EXIT, POOL };
+   sleep of half to one and a half times as long in one of a pool's threads. DEADLINE: it has no pause, and both functions
+   end at a time, after half to one and a half times as long. */
+enum pause { CALL, SLEEP, TIMER, EXIT, POOL, DEADLINE };
 enum { POOL_THREADS = 100 };
 
 struct mode {
@@ -44,12 +45,15 @@ static const struct mode modes[] = {
     {"thread-6ms", 3000, 3000, EXIT, 0},
     {"thread-20ms", 15000, 5000, EXIT, 0},
     {"pool-5ms", 2500, 2500, POOL, 2000000},
+    {"deadline-4ms", 3000, 1000, DEADLINE, 0},
 };
 
 static const char *const groups[][1 + THREADS] = {
     {"mixed", "call-20us", "burst-50us", "burst-300us", "burst-1ms", "burst-3ms", "burst-20ms"},
     {"crowd", "call-100us", "call-100us", "call-100us", "call-100us", "call-100us", "call-100us"},
+    {"deadlines", "deadline-4ms", "deadline-4ms"},
 };
+enum { GROUPS = sizeof groups / sizeof *groups };
 
 static const struct mode *chosen[THREADS];
 static clockid_t clocks[THREADS];
@@ -141,6 +145,27 @@ static void *pooled(void *argument) {
     return NULL;
 }
 
+#define WAIT(name)                                                                                \
+    __attribute__((noinline, noclone, no_icf)) static void name(unsigned us, unsigned *seed) {            \
+        unsigned long long end = now(CLOCK_MONOTONIC) + (us / 2 + (unsigned)rand_r(seed) % us) * 1000ull; \
+        while (now(CLOCK_MONOTONIC) < end) {}                                                     \
+    }
+WAIT(parse_until)
+WAIT(render_until)
+
+static void deadlines(unsigned long number) {
+    const struct mode *mode = chosen[number];
+    unsigned seed = (unsigned)now(CLOCK_MONOTONIC);
+    for (unsigned long long start = cpu(), middle, end;; start = end) {
+        parse_until(mode->parse_us, &seed);
+        middle = cpu();
+        render_until(mode->render_us, &seed);
+        end = cpu();
+        add(number, PARSE, middle - start);
+        add(number, RENDER, end - middle);
+    }
+}
+
 static void *worker(void *argument) {
     unsigned long number = (unsigned long)argument;
     const struct mode *mode = chosen[number];
@@ -153,6 +178,7 @@ static void *worker(void *argument) {
     pthread_getcpuclockid(pthread_self(), &clocks[number]);
     if (mode->pause == CALL) steady(number, parse_rounds);
     if (mode->pause == EXIT) turns(number);
+    if (mode->pause == DEADLINE) deadlines(number);
     for (int i = 0; mode->pause == POOL && i < POOL_THREADS; i++) {
         pthread_t thread;
         if (pthread_create(&thread, NULL, pooled, argument)) exit(2);
@@ -199,8 +225,9 @@ static const struct mode *mode_of(const char *name) {
 int main(int count, char **arguments) {
     const char *asked = count == 2 ? arguments[1] : "";
     chosen[0] = mode_of(asked);
-    for (int group = 0; group < 2; group++)
-        for (int i = 0; i < THREADS && !strcmp(groups[group][0], asked); i++) chosen[i] = mode_of(groups[group][1 + i]);
+    for (int group = 0; group < GROUPS; group++)
+        for (int i = 0; i < THREADS && groups[group][1 + i] && !strcmp(groups[group][0], asked); i++)
+            chosen[i] = mode_of(groups[group][1 + i]);
     if (!chosen[0]) return 2;
     measure();
     refresh = bring_up_to_date;

@@ -94,6 +94,7 @@ programs! {
     cpu_time_of_a_thread_that_blocks_signals_is_told_as_not_sampled => "blocks_signals_later",
     threads_that_are_started_with_all_signals_blocked_are_recorded => "masked_workers",
     a_thread_in_step_with_the_tick_shows_all_its_functions_when_it_is_preempted => "in_step",
+    functions_of_threads_that_share_a_cpu_have_their_shares_when_they_are_preempted => "deadlines",
     large_writes_to_a_pipe_are_whole => "whole_writes",
     a_sampler_that_may_not_go_to_other_cpus_says_what_it_could_not_preempt => "pinning_refused",
     a_parent_that_waits_for_its_vfork_child_is_not_disturbed => "vfork_child",

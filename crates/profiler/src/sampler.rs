@@ -198,7 +198,7 @@ fn sample(handle: &Handle, counters: &Arc<AgentCounters>) -> std::io::Result<()>
             recordings.iter_mut().for_each(|recording| recording.flush(monotonic_ns()));
             return Ok(());
         };
-        sweeper.preempt(&recordings);
+        sweeper.preempt(&mut recordings);
         if !new.is_empty() || recordings.iter().any(|recording| recording.is_due(monotonic_ns())) {
             sweeper.refresh();
         }
@@ -253,14 +253,7 @@ fn next_deadline(
     idle_until: Option<u64>,
     now: u64,
 ) -> u64 {
-    let preempt = sweeper.preempt_at(recordings);
-    let wake = recordings
-        .iter()
-        .map(RunningRecording::next_wake)
-        .chain(idle_until)
-        .chain(preempt)
-        .min()
-        .unwrap_or(now);
+    let wake = recordings.iter().map(RunningRecording::next_wake).chain(idle_until).min().unwrap_or(now);
     // Answers are also collected at each tick: no extra wake-up shortly before one.
     let tick = recordings.iter().map(RunningRecording::next_tick).min().unwrap_or(wake);
     let collect = sweeper.collect_at().filter(|at| tick.saturating_sub(*at) > COLLECT_BEFORE_NS);

@@ -51,6 +51,16 @@ pub fn last_cpu(tid: u32) -> Option<u32> {
     stat.rsplit(") ").next()?.split(' ').nth(PROCESSOR)?.trim_end().parse().ok()
 }
 
+/// When a thread last got a CPU, or lost it since, by that CPU's clock (`se.exec_start` in the
+/// thread's `sched` file). Where one thread takes a CPU from another, both have the same time.
+/// `None`: the thread is gone, or the kernel has no such file.
+pub fn turn_ns(tid: u32) -> Option<u64> {
+    let sched = super::process::read_text(&format!("/proc/self/task/{tid}/sched")).ok()?;
+    let line = sched.lines().find_map(|line| line.strip_prefix("se.exec_start"))?;
+    let (ms, rest) = line.split_once(':')?.1.trim().split_once('.')?;
+    Some(ms.parse::<u64>().ok()? * 1_000_000 + rest.parse::<u64>().ok()?)
+}
+
 /// Bytes that a thread has written, and in how many calls (`wchar` and `syscw` in proc(5)).
 pub fn written(tid: u32) -> Option<(u64, u64)> {
     let io = super::process::read_text(&format!("/proc/self/task/{tid}/io")).ok()?;
@@ -68,6 +78,8 @@ pub fn wake_in_time() {
 mod tests {
     use super::*;
     use crate::process::tid;
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+    use std::time::Duration;
 
     #[test]
     fn a_thread_is_where_it_moved_to_and_may_go_back() {
@@ -91,6 +103,38 @@ mod tests {
         assert!(Cpus::one(8191).move_here().is_err());
         assert_eq!(Cpus::one(u32::MAX), Cpus([0; WORDS]));
         assert_eq!(last_cpu(u32::MAX), None);
+    }
+
+    #[test]
+    fn a_thread_that_lost_its_cpu_to_another_has_the_same_time_as_that_one() {
+        std::thread::spawn(|| {
+            let Some(_) = turn_ns(tid()) else { return }; // the kernel may not say it
+            Cpus::one(last_cpu(tid()).unwrap()).move_here().unwrap();
+            let is_over = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                let (sent, tids) = std::sync::mpsc::channel();
+                for _ in 0..2 {
+                    let (sent, is_over) = (sent.clone(), &is_over);
+                    scope.spawn(move || {
+                        sent.send(tid()).unwrap();
+                        while !is_over.load(Relaxed) {}
+                    });
+                }
+                let busy = [tids.recv().unwrap(), tids.recv().unwrap()];
+                let mut counts = [0; 3];
+                for _ in 0..100 {
+                    std::thread::sleep(Duration::from_millis(3));
+                    let own = turn_ns(tid());
+                    counts[busy.iter().filter(|&&tid| turn_ns(tid) == own).count()] += 1;
+                }
+                is_over.store(true, Relaxed);
+                // Other processes may have had the CPU, too.
+                assert!(counts[1] > 0 && counts[2] == 0, "{counts:?}");
+            });
+        })
+        .join()
+        .unwrap();
+        assert_eq!(turn_ns(u32::MAX), None);
     }
 
     #[test]

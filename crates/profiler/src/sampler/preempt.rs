@@ -2,10 +2,10 @@
 //!
 //! A timer hits a thread that runs in step with the kernel's tick too often or never. For
 //! recordings with this source, the sampler sleeps between two ticks on the CPU on which a thread
-//! ran last. When the sampler wakes, the kernel takes the CPU from the thread. If the thread's
-//! clock has just moved and does not move now, the thread was running until then. It gets a signal,
-//! whose handler runs before the thread does anything else. The recording's ticks are at random
-//! moments, so these hits are, too.
+//! ran last. When the sampler wakes, the kernel takes the CPU from the thread that runs there. This
+//! is the thread whose turn ended when the sampler's turn began, by the kernel's own times of both.
+//! It gets a signal, whose handler runs before the thread does anything else. The recording's ticks
+//! are at random moments, so these hits are, too.
 //!
 //! The sampler can wait on one CPU only: threads that run on several CPUs share the hits. Their
 //! weights are exact all the same.
@@ -21,16 +21,11 @@ use super::timers::{TimerHit, Timers, hit_within_ns};
 use crate::counters::AgentCounters;
 use crate::mappings::Tables;
 use swipr_os::cpus::{self, Cpus};
-use swipr_os::process::monotonic_ns;
+use swipr_os::process::{monotonic_ns, tid};
 use swipr_os::threads::{Activity, cpu_ns};
 
 /// So many threads are tried at a tick, chosen at random.
 const MAX_TRIED: usize = 16;
-/// How long before a tick clocks are read: a thread whose clock has moved since then, and does not
-/// move at the tick, was running. The sampler's waking makes sleeps of other threads end a little
-/// sooner (prctl(2), `PR_SET_TIMERSLACK`). So the time must not be always the same: such threads
-/// would all be hit at the same place.
-const BEFORE_NS: std::ops::Range<u64> = 20_000..200_000;
 /// If the sampler wakes later, it had to wait for the CPU, for example until a kernel tick: the
 /// moment is not random.
 const LATE_NS: u64 = 200_000;
@@ -75,8 +70,6 @@ pub struct Preempter {
     /// Threads that this sweep wants to try, and those of them on whose CPU the sampler sleeps.
     asked: Vec<u32>,
     tried: Vec<u32>,
-    /// The clocks of `tried`, a while before the tick.
-    before: Vec<Option<u64>>,
     /// The CPU that the sampler sleeps on, and the CPUs that it may otherwise use.
     there: Option<u32>,
     home: Option<Cpus>,
@@ -95,7 +88,7 @@ impl Preempter {
     /// Has a thread tried at the next tick; `None`: it is left to its timer.
     pub fn ask(&mut self, thread: &mut ThreadState, now_ns: u64, timers: &mut Timers) -> Option<TimerState> {
         if now_ns >= self.allowed_until_ns {
-            self.is_allowed = timers.may_raise();
+            self.is_allowed = timers.may_raise() && cpus::turn_ns(tid()).is_some();
             self.allowed_until_ns = now_ns + AGAIN_NS;
             cpus::wake_in_time();
         }
@@ -112,56 +105,41 @@ impl Preempter {
         Some(TimerState::AtAnyMoment)
     }
 
-    /// When to call [`Preempter::wake`] before the tick, besides at the tick; `None`: not needed.
-    pub fn wake_at(&self, recordings: &[RunningRecording]) -> Option<u64> {
-        let waits = !self.tried.is_empty() && self.before.is_empty();
-        next_moment(recordings).filter(|_| waits).map(read_at_ns)
-    }
-
-    /// To be called first of all when the sampler wakes. A while before a tick it reads clocks. At
-    /// the tick it signals the threads whose CPU the sampler has got.
-    pub fn wake(
-        &mut self,
-        recordings: &[RunningRecording],
-        threads: &mut Threads,
-        timers: &mut Timers,
-        counters: &AgentCounters,
-    ) {
-        let Some(moment_ns) = next_moment(recordings) else { return self.go_home() };
+    /// To be called first of all when the sampler wakes. At the tick, and if that is not long ago:
+    /// the thread whose CPU the sampler has got.
+    pub fn preempted(&mut self, recordings: &[RunningRecording]) -> Option<u32> {
+        let Some(moment_ns) = next_moment(recordings) else {
+            self.go_home();
+            return None;
+        };
         let now_ns = monotonic_ns();
         if now_ns < moment_ns {
-            if self.before.is_empty() && now_ns >= read_at_ns(moment_ns) {
-                self.before = self.tried.iter().map(|&tid| cpu_ns(tid)).collect();
-            }
-            return;
+            return None;
         }
-        let (tried, before) = (std::mem::take(&mut self.tried), std::mem::take(&mut self.before));
-        if now_ns < moment_ns + LATE_NS && moment_ns >= self.settled_ns {
-            let due = recordings.iter().filter(|one| one.preempts() && one.next_tick() == moment_ns);
-            let due = due.fold(0, |bits, recording| bits | recording.bit());
-            for (tid, before) in tried.into_iter().zip(before) {
-                self.hit(tid, before, due, threads, timers, counters);
-            }
+        let tried = std::mem::take(&mut self.tried);
+        if tried.is_empty() || now_ns >= moment_ns + LATE_NS || moment_ns < self.settled_ns {
+            return None;
         }
+        let began_ns = cpus::turn_ns(tid())?;
+        tried.into_iter().find(|&tid| cpus::turn_ns(tid) == Some(began_ns))
     }
 
-    /// Signals a thread, if it has just lost its CPU.
-    fn hit(
+    /// Signals the thread, unless it has got a CPU again.
+    pub fn hit(
         &mut self,
-        tid: u32,
-        before: Option<u64>,
-        due: u8,
-        threads: &mut Threads,
+        thread: &mut ThreadState,
+        recordings: &[RunningRecording],
         timers: &mut Timers,
         counters: &AgentCounters,
     ) {
-        let now = cpu_ns(tid);
-        let Some(stands_ns) = now.filter(|_| has_lost_cpu(before, now, cpu_ns(tid))) else { return };
-        let Some(thread) = threads.get_mut(tid) else { return };
-        let (now_ns, recordings) = (monotonic_ns(), due & thread.recordings);
+        let moment_ns = next_moment(recordings);
+        let due = recordings.iter().filter(|one| one.preempts() && Some(one.next_tick()) == moment_ns);
+        let due = due.fold(0, |bits, recording| bits | recording.bit());
+        let (tid, now_ns) = (thread.tid(), monotonic_ns());
         if matches!(thread.activity(), Ok(Activity::Running))
             && !thread.preempt.writes_much(cpus::written(tid), now_ns)
-            && timers.raise(thread, recordings, stands_ns, counters)
+            && let Some(cpu_ns) = stands_at(tid)
+            && timers.raise(thread, due & thread.recordings, cpu_ns, counters)
         {
             self.raised.push(tid);
             self.collect_ns = now_ns + hit_within_ns();
@@ -173,7 +151,6 @@ impl Preempter {
     /// Moments shortly after that are not random, so the sampler stays on the CPU for a while.
     pub fn go(&mut self, threads: &mut Threads) {
         self.tried.clear();
-        self.before.clear();
         if self.asked.is_empty() {
             return self.go_home();
         }
@@ -253,28 +230,14 @@ fn next_moment(recordings: &[RunningRecording]) -> Option<u64> {
     preempting.map(RunningRecording::next_tick).min()
 }
 
-/// When clocks are read for a tick.
-fn read_at_ns(tick_ns: u64) -> u64 {
-    tick_ns.saturating_sub(BEFORE_NS.start + mixed(tick_ns) % (BEFORE_NS.end - BEFORE_NS.start))
-}
-
-/// Whether a thread was running until just now: its clock has moved since `before`, and moves no
-/// more.
-fn has_lost_cpu(before: Option<u64>, now: Option<u64>, again: Option<u64>) -> bool {
-    before.is_some() && now > before && again == now
+/// The CPU clock of a thread; `None`: it runs.
+fn stands_at(tid: u32) -> Option<u64> {
+    cpu_ns(tid).filter(|&ns| cpu_ns(tid) == Some(ns))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_thread_that_ran_until_now_has_lost_its_cpu() {
-        assert!(has_lost_cpu(Some(5), Some(6), Some(6)));
-        assert!(!has_lost_cpu(Some(5), Some(5), Some(5)), "it has not run");
-        assert!(!has_lost_cpu(Some(5), Some(6), Some(7)), "it runs elsewhere");
-        assert!(!has_lost_cpu(Some(5), None, None) && !has_lost_cpu(None, Some(6), Some(6)), "it has ended");
-    }
 
     #[test]
     fn who_writes_more_at_once_than_is_surely_whole_is_left_to_its_timer() {

@@ -12,15 +12,13 @@ use swipr_os::cpu_timers::kernel_tick_ns;
 use swipr_os::process;
 
 impl Sweeper {
-    /// To be called whenever the sampler wakes, see [`Preempter::wake`].
-    pub fn preempt(&mut self, recordings: &[RunningRecording]) {
-        let Sweeper { threads, timers, counters, preempter, .. } = self;
-        preempter.wake(recordings, threads, timers, counters);
-    }
-
-    /// See [`Preempter::wake_at`].
-    pub fn preempt_at(&self, recordings: &[RunningRecording]) -> Option<u64> {
-        self.preempter.wake_at(recordings)
+    /// To be called first of all when the sampler wakes: signals the thread that it has preempted.
+    pub fn preempt(&mut self, recordings: &mut [RunningRecording]) {
+        let Some(tid) = self.preempter.preempted(recordings) else { return };
+        self.collect_preempted(recordings); // the last signal's answer may be its own
+        if let Some(thread) = self.threads.get_mut(tid) {
+            self.preempter.hit(thread, recordings, &mut self.timers, &self.counters);
+        }
     }
 
     /// When to call [`Sweeper::collect`]; `None`: no answer is to come.
@@ -30,15 +28,8 @@ impl Sweeper {
 
     /// Takes the stacks that running threads have left.
     pub fn collect(&mut self, recordings: &mut [RunningRecording]) {
-        let Sweeper { threads, tables, timers, preempter, counters, unknown_code, .. } = self;
-        preempter.collect(threads, timers, tables, counters, |thread, answer| {
-            *unknown_code |= answer.stack.is_in_unknown_code(tables);
-            for recording in of(recordings, answer.recordings & thread.recordings) {
-                if let Some(account) = account_of(thread, recording) {
-                    account.was_preempted(&answer.stack, answer.asked_ns);
-                }
-            }
-        });
+        self.collect_preempted(recordings);
+        let Sweeper { threads, tables, timers, counters, unknown_code, .. } = self;
         let mut armed = timers.take_armed();
         let tick_ns = kernel_tick_ns();
         let now_ns = process::monotonic_ns();
@@ -66,6 +57,19 @@ impl Sweeper {
             thread.timer.as_ref().is_some_and(ThreadTimer::is_armed)
         });
         timers.put_back(armed, now_ns);
+    }
+
+    /// The same of threads that were preempted.
+    fn collect_preempted(&mut self, recordings: &mut [RunningRecording]) {
+        let Sweeper { threads, tables, timers, preempter, counters, unknown_code, .. } = self;
+        preempter.collect(threads, timers, tables, counters, |thread, answer| {
+            *unknown_code |= answer.stack.is_in_unknown_code(tables);
+            for recording in of(recordings, answer.recordings & thread.recordings) {
+                if let Some(account) = account_of(thread, recording) {
+                    account.was_preempted(&answer.stack, answer.asked_ns);
+                }
+            }
+        });
     }
 }
 
