@@ -8,6 +8,7 @@ mod callee_saved;
 mod extended;
 mod frame;
 mod java;
+mod java_stubs;
 mod moved_sp;
 mod restorer;
 mod stack_cache;

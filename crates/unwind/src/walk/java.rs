@@ -1,6 +1,7 @@
 //! Steps from frames of Java (HotSpot): of compiled code by the size that it says, of its
 //! interpreter by the frame pointer.
 
+use super::java_stubs::{entry_barrier, without_frame};
 use super::moved_sp::put_back;
 use super::steps::enter_caller;
 use super::{Frame, Stop};
@@ -93,7 +94,7 @@ fn whole_frames_sp<A: Arch, M: Memory + ?Sized>(
 
 /// Whether there may be code. The cache grows: what it may have is known, and not only what was
 /// executable when the snapshot was made.
-fn may_be_code(rules: &Rules<'_>, cache: &CodeCache, pc: u64) -> bool {
+pub(super) fn may_be_code(rules: &Rules<'_>, cache: &CodeCache, pc: u64) -> bool {
     cache.may_have(pc) || rules.snapshot.is_executable(pc)
 }
 
@@ -113,44 +114,9 @@ fn by_frame_pointer<A: Arch, M: Memory + ?Sized>(
         .then(|| enter_caller::<A>(frame, pc, sender_sp, Some(caller_fp)))
 }
 
-/// From a stub that has no frame at this instruction. What lies on top of the stack is the return
-/// address if the call before it goes to that stub; it may be what an earlier call left there.
-fn without_frame<A: Arch, M: Memory + ?Sized>(
-    rules: &Rules<'_>,
-    memory: &mut M,
-    frame: &mut Frame,
-    cache: &CodeCache,
-) -> Option<Result<(), Stop>> {
-    let (pc, sp, fp) = (frame.at.pc, frame.at.sp, frame.at.fp);
-    let top = memory.word(sp).filter(|_| A::CALL_PUSHES)?;
-    if let Some(entry) = called_stub(rules, memory, cache, top) {
-        let [at_entry, at_pc] = [code_at(memory, entry)?, code_at(memory, pc)?];
-        // ret, with vzeroupper before it or not
-        let ends = matches!(at_pc, [RETURN, ..] | [0xc5, 0xf8, 0x77, RETURN]);
-        let has_frame = makes_frame(at_entry) && pc != entry && !ends;
-        return (!has_frame).then(|| enter_caller::<A>(frame, top, sp + 8, fp));
-    }
-    let under = memory.word(sp.checked_add(8)?)?;
-    let is_pushed = called_stub(rules, memory, cache, under)? == pc.checked_sub(1)?;
-    is_pushed.then(|| enter_caller::<A>(frame, under, sp + 16, Some(top)))
-}
-
-/// The stub to which the call before a return address goes: of the code cache, or of the caller,
-/// from which others are jumped to.
-fn called_stub<M: Memory + ?Sized>(
-    rules: &Rules<'_>,
-    memory: &mut M,
-    cache: &CodeCache,
-    pc: u64,
-) -> Option<u64> {
-    let target = call_target(rules, memory, cache, pc)?;
-    let piece = cache.piece(memory, target)?;
-    (piece.frame == 0 || (piece.start..piece.end).contains(&pc)).then_some(target)
-}
-
 /// Where the call before a return address goes.
 #[inline(never)]
-fn call_target<M: Memory + ?Sized>(
+pub(super) fn call_target<M: Memory + ?Sized>(
     rules: &Rules<'_>,
     memory: &mut M,
     cache: &CodeCache,
@@ -169,33 +135,6 @@ fn call_target<M: Memory + ?Sized>(
         [.., 0xe8, a, b, c, d] => pc.checked_add_signed(i32::from_le_bytes([a, b, c, d]).into()),
         _ => None,
     }
-}
-
-fn code_at<M: Memory + ?Sized>(memory: &mut M, pc: u64) -> Option<[u8; 4]> {
-    let mut code = [0; 4];
-    memory.code(pc, &mut code).then_some(code)
-}
-
-/// Whether a stub begins with `push %rbp; mov %rsp, %rbp`.
-fn makes_frame(code: [u8; 4]) -> bool {
-    matches!(code, [PUSH_FP, 0x48, 0x8b, 0xec] | [PUSH_FP, 0x48, 0x89, 0xe5])
-}
-
-/// From the stub by which a method asks whether it may be entered, which has a mark between the
-/// frame pointer and the return address.
-fn entry_barrier<A: Arch, M: Memory + ?Sized>(
-    rules: &Rules<'_>,
-    memory: &mut M,
-    frame: &mut Frame,
-    cache: &CodeCache,
-) -> Option<Result<(), Stop>> {
-    const MARK: u64 = u64::MAX;
-    let fp = frame.at.fp.filter(|fp| *fp >= frame.at.sp && fp % 8 == 0)?;
-    let (cfa, mark) = (fp.checked_add(24)?, memory.word(fp.checked_add(8)?)?);
-    let pc = memory.word(fp.checked_add(16)?)? & A::ADDRESS_MASK;
-    let caller_fp = memory.word(fp)?;
-    (mark == MARK && frame.in_stack(cfa) && may_be_code(rules, cache, pc))
-        .then(|| enter_caller::<A>(frame, pc, cfa, Some(caller_fp)))
 }
 
 /// How much of the frame there is at an instruction of x86-64.
@@ -245,9 +184,9 @@ pub(super) fn leaves(code: &[u8]) -> bool {
     }
 }
 
-const PUSH_FP: u8 = 0x55;
+pub(super) const PUSH_FP: u8 = 0x55;
 const POP_FP: u8 = 0x5d;
-const RETURN: u8 = 0xc3;
+pub(super) const RETURN: u8 = 0xc3;
 
 /// Whether there is a return, alone or behind instructions of a safepoint poll.
 fn returns(code: &[u8]) -> bool {
