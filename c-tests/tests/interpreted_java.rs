@@ -325,6 +325,28 @@ fn methods_that_move_the_stack_pointer_have_callers() {
     }
 }
 
+/// Regression: the frame pointer, which is that of the JVM's caller there, led past all methods, in
+/// up to 56 % of the stacks; and methods that had pushed an argument had no callers.
+#[test]
+fn code_without_a_frame_is_called_by_methods() {
+    let source = source("Frameless.java");
+    let Some(program) = compiled(&[("Frameless.java".into(), source)], "8") else { return };
+    for java in interpreters("java", "JAVAS") {
+        for flags in [&["-XX:TieredStopAtLevel=1"][..], &[]] {
+            let mut host = start(&java, &program, &[flags, &["Frameless"]].concat());
+            let is_of = |stack: &Stack, name: &str| stack.text().contains(name);
+            let is_frameless = |stack: &Stack| is_of(stack, "StubRoutines") || is_of(stack, "C1 Runtime");
+            let stacks = record_running(&host, LEAST, is_frameless);
+            host.tell("end");
+            assert!(host.ended().success());
+            let whole = stacks.iter().filter(|stack| is_of(stack, "Frameless.main")).count();
+            let what = format!("{} {flags:?}: {whole} of {}", java.display(), stacks.len());
+            println!("{what}");
+            assert!(stacks.len() >= LEAST && whole * 50 >= stacks.len() * 49, "{what}");
+        }
+    }
+}
+
 #[test]
 fn stacks_of_a_blocked_program_are_those_that_java_itself_sees() {
     let Some(program) = compiled(&[("Barriers.java".into(), source("Barriers.java"))], "11") else { return };

@@ -12,8 +12,9 @@ use crate::rule::Rule;
 pub const HEAPS: usize = 4;
 /// Bytes of a piece's headers that are read at once.
 const HEADERS: usize = 192;
-/// Steps back to the start of a piece.
-const MAX_STEPS: usize = 256;
+/// Segments that are read at once, and how often on the way back to the start of a piece.
+const SEGMENTS: usize = 64;
+const MAX_WINDOWS: usize = 256;
 const FREE: u8 = 255;
 /// Rules that a walk remembers.
 const REMEMBERED: usize = 24;
@@ -67,6 +68,8 @@ pub struct CodeCache {
     /// Where it says how far above the stack pointer the address is to which they would have
     /// returned.
     pub original_pc: u64,
+    /// To which address in the stub by which the JVM calls Java all methods return; 0: not known.
+    pub call_stub: u64,
 }
 
 /// Rules of compiled code that one walk has met: a recursion has the same ones all the way. Not for
@@ -131,7 +134,7 @@ impl CodeCache {
         if self.is_interpreter(pc) || !self.may_have(pc) {
             return Rule::NONE;
         }
-        let piece = self.piece(memory, pc);
+        let piece = self.find(memory, pc);
         let piece = piece.filter(|piece| piece.frame != 0 && !piece.deoptimized.contains(&(pc + 1)));
         piece.and_then(|piece| Rule::sp(piece.frame as i64, -16)).unwrap_or(Rule::NONE)
     }
@@ -146,7 +149,7 @@ impl CodeCache {
         return_address: u64,
         sp: u64,
     ) -> Option<u64> {
-        let piece = self.piece(memory, return_address.checked_sub(1)?)?;
+        let piece = self.find(memory, return_address.checked_sub(1)?)?;
         if piece.frame == 0 || !piece.deoptimized.contains(&return_address) {
             return None;
         }
@@ -160,19 +163,26 @@ impl CodeCache {
     }
 
     /// The piece of code at `pc`.
-    pub fn piece<M: Memory + ?Sized>(&self, memory: &mut M, pc: u64) -> Option<CodePiece> {
+    pub fn piece(&self, memory: &mut dyn Memory, pc: u64) -> Option<CodePiece> {
+        self.find(memory, pc)
+    }
+
+    pub(crate) fn find<M: Memory + ?Sized>(&self, memory: &mut M, pc: u64) -> Option<CodePiece> {
         let heap = self.heap(pc)?;
         let mut segment = (pc - heap.memory.low) >> heap.shift;
-        let mut byte = [0];
-        for _ in 0..MAX_STEPS {
-            if !memory.code(heap.segments.checked_add(segment)?, &mut byte) {
+        let mut window = [0; SEGMENTS];
+        for _ in 0..MAX_WINDOWS {
+            let first = segment.saturating_sub(SEGMENTS as u64 - 1);
+            let known = window.get_mut(..=(segment - first) as usize)?;
+            if !memory.code(heap.segments.checked_add(first)?, known) {
                 return None;
             }
-            let [back] = byte;
-            match back {
-                0 => return self.at(memory, heap, segment, pc),
-                FREE => return None,
-                _ => segment = segment.checked_sub(back.into())?,
+            while let Some(&back) = segment.checked_sub(first).and_then(|at| known.get(at as usize)) {
+                match back {
+                    0 => return self.at(memory, heap, segment, pc),
+                    FREE => return None,
+                    _ => segment = segment.checked_sub(back.into())?,
+                }
             }
         }
         None

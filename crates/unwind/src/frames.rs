@@ -53,6 +53,12 @@ impl<'a> Frames<'a> {
         }
     }
 
+    /// The address of the frame before the one that was pushed last; 0: there is none.
+    pub fn before_last(&self) -> u64 {
+        let word = self.total.checked_sub(2).and_then(|number| self.storage.get(place(number)));
+        word.map_or(0, |word| word.load(Relaxed) & !EXACT)
+    }
+
     /// All frames that were pushed, also those no longer kept.
     pub fn total(&self) -> usize {
         self.total
@@ -105,6 +111,17 @@ mod tests {
         let mut frames = Frames::new(&storage);
         (0..total).for_each(|n| frames.push(n));
         (elided(frames.total()), kept(&storage, frames.total()).collect())
+    }
+
+    #[test]
+    fn the_frame_before_the_last_one_is_known() {
+        let storage: Storage = [const { AtomicU64::new(0) }; CAPACITY];
+        let mut frames = Frames::new(&storage);
+        let before_last = [EXACT | 7, 8, 9].map(|address| {
+            frames.push(address);
+            frames.before_last()
+        });
+        assert_eq!(before_last, [0, 7, 8]);
     }
 
     #[test]

@@ -209,7 +209,10 @@ pub(crate) fn follows_call<M: Memory + ?Sized>(rules: &Rules<'_>, memory: &mut M
 /// The bytes before `pc`.
 fn code_before<M: Memory + ?Sized>(rules: &Rules<'_>, memory: &mut M, pc: u64) -> Option<[u8; 7]> {
     let mut code = [0; 7];
-    let start = pc.checked_sub(7).filter(|start| rules.snapshot.is_executable(*start))?;
+    let may_be_code = |start: &u64| {
+        rules.snapshot.is_executable(*start) || rules.code_cache.is_some_and(|cache| cache.may_have(*start))
+    };
+    let start = pc.checked_sub(7).filter(may_be_code)?;
     memory.code(start, &mut code).then_some(code)
 }
 

@@ -5,6 +5,7 @@
 //! It is bounded in frames, goes strictly upwards within a stack, and says why it stopped.
 
 mod callee_saved;
+mod code_ahead;
 mod extended;
 mod frame;
 mod java;
@@ -170,7 +171,8 @@ fn step_slow<A: Arch>(
     let cache = rules.code_cache.filter(|_| is_undescribed);
     let is_interpreter = cache.is_some_and(|cache| cache.is_interpreter(pc));
     let of_compiled = cache.filter(|_| !is_interpreter && !state.frame.exact);
-    if let Some(cache) = of_compiled
+    // A method that calls something else may have moved its stack pointer for that.
+    if let Some(cache) = of_compiled.filter(|cache| cache.may_have(frames.before_last()))
         && let compiled = state.compiled.rule(cache, memory, pc)
         && compiled != Rule::NONE
     {

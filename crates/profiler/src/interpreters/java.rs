@@ -12,7 +12,7 @@ use swipr_unwind::code_cache::{CodeCache, CodeHeap, CodeStart, HEAPS};
 use swipr_unwind::published;
 
 /// The types whose fields are read.
-const TYPES: [&str; 19] = [
+const TYPES: [&str; 20] = [
     "AbstractInterpreter",
     "Abstract_VM_Version",
     "CodeBlob",
@@ -29,6 +29,7 @@ const TYPES: [&str; 19] = [
     "Klass",
     "Method",
     "StubQueue",
+    "StubRoutines",
     "Symbol",
     "VirtualSpace",
     "nmethod",
@@ -122,6 +123,7 @@ impl Structures<'_> {
             code,
             deoptimized: self.handlers()?,
             original_pc: self.field("nmethod._orig_pc_offset")?,
+            call_stub: self.call_stub().unwrap_or(0),
         }))
     }
 
@@ -132,6 +134,10 @@ impl Structures<'_> {
         };
         let distances = HANDLER_DISTANCES.iter().find_map(|names| both(names, CodeStart::Distance).ok());
         distances.map_or_else(|| both(&HANDLER_ADDRESSES, CodeStart::Address), Ok)
+    }
+
+    fn call_stub(&self) -> Option<u64> {
+        self.word(self.field("StubRoutines._call_stub_return_address").ok()?)
     }
 
     fn interpreter(&self) -> Result<Option<published::Range>, String> {

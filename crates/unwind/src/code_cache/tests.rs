@@ -54,6 +54,7 @@ const CACHE: CodeCache = CodeCache {
     code: CodeStart::Address(32),
     deoptimized: [CodeStart::Address(128), CodeStart::Distance(136)],
     original_pc: 144,
+    call_stub: 0,
 };
 const PIECE: u64 = LOW + FIRST * SEGMENT + 16;
 const CODE: u64 = PIECE + 0x100;

@@ -1,7 +1,7 @@
 //! Steps from frames of Java (HotSpot): of compiled code by the size that it says, of its
 //! interpreter by the frame pointer.
 
-use super::java_stubs::{entry_barrier, without_frame};
+use super::java_stubs::{from_stub, to_return};
 use super::moved_sp::put_back;
 use super::steps::enter_caller;
 use super::{Frame, Stop};
@@ -43,16 +43,20 @@ pub(super) fn step<A: Arch, M: Memory + ?Sized>(
     if cache.is_interpreter(pc) {
         return by_frame_pointer::<A, M>(rules, memory, frame, cache);
     }
-    let piece = cache.piece(memory, pc)?;
+    let piece = cache.find(memory, pc)?;
     if piece.frame == 0 {
-        let without = if frame.exact { without_frame::<A, M>(rules, memory, frame, cache) } else { None };
-        return without.or_else(|| entry_barrier::<A, M>(rules, memory, frame, cache));
+        return from_stub::<A, M>(rules, memory, frame, cache, piece);
+    }
+    // A stub whose frame is not said to be whole anywhere.
+    if frame.exact && piece.complete < piece.code {
+        return to_return::<A, M>(rules, memory, frame, cache, piece);
     }
     let made = if frame.exact && A::CALL_PUSHES { made(memory, pc, piece)? } else { Made::Whole };
     let (sp, fp) = (frame.at.sp, frame.at.fp);
     let (cfa, fp) = match made {
         Made::Whole => {
-            let cfa = whole_frames_sp::<A, M>(rules, memory, frame, cache, piece).checked_add(piece.frame)?;
+            let sp = whole_frames_sp::<A, M>(rules, memory, (frame.at.pc, sp), cache, piece);
+            let cfa = sp.checked_add(piece.frame)?;
             (cfa, Some(memory.word(cfa.checked_sub(16)?)?))
         }
         Made::Unsaved => (sp.checked_add(piece.frame)?, fp),
@@ -68,14 +72,13 @@ pub(super) fn step<A: Arch, M: Memory + ?Sized>(
 
 /// The stack pointer of a method with a whole frame, without what its code has pushed for a moment:
 /// below that an earlier call may have left its return address.
-fn whole_frames_sp<A: Arch, M: Memory + ?Sized>(
+pub(super) fn whole_frames_sp<A: Arch, M: Memory + ?Sized>(
     rules: &Rules<'_>,
     memory: &mut M,
-    frame: &Frame,
+    (pc, sp): (u64, u64),
     cache: &CodeCache,
     piece: CodePiece,
 ) -> u64 {
-    let (pc, sp) = (frame.at.pc, frame.at.sp);
     let return_address =
         |memory: &mut M, sp: u64| sp.checked_add(piece.frame - 8).and_then(|at| memory.word(at));
     let to = return_address(memory, sp).unwrap_or(0);
@@ -185,11 +188,11 @@ pub(super) fn leaves(code: &[u8]) -> bool {
 }
 
 pub(super) const PUSH_FP: u8 = 0x55;
-const POP_FP: u8 = 0x5d;
+pub(super) const POP_FP: u8 = 0x5d;
 pub(super) const RETURN: u8 = 0xc3;
 
 /// Whether there is a return, alone or behind instructions of a safepoint poll.
-fn returns(code: &[u8]) -> bool {
+pub(super) fn returns(code: &[u8]) -> bool {
     match code {
         [RETURN, ..] => true,
         // cmp disp(%r15), %rsp

@@ -1,16 +1,46 @@
 //! Steps from HotSpot's stubs, most of which have no frame.
 
-use super::java::{PUSH_FP, RETURN, call_target, may_be_code};
+use super::code_ahead::{Return, next_return};
+use super::java::{PUSH_FP, RETURN, call_target, whole_frames_sp};
 use super::steps::enter_caller;
 use super::{Frame, Stop};
 use crate::arch::Arch;
-use crate::code_cache::CodeCache;
+use crate::code_cache::{CodeCache, CodePiece};
 use crate::memory::Memory;
+use crate::prologue::follows_call;
 use crate::published::Rules;
+
+/// A stub that jumps on has popped so many words at most.
+const MAX_POPPED: usize = 8;
+
+/// Steps to the caller of a stub; `None`: to be tried by the frame pointer.
+pub(super) fn from_stub<A: Arch, M: Memory + ?Sized>(
+    rules: &Rules<'_>,
+    memory: &mut M,
+    frame: &mut Frame,
+    cache: &CodeCache,
+    piece: CodePiece,
+) -> Option<Result<(), Stop>> {
+    if frame.at.pc == cache.call_stub {
+        return None;
+    }
+    let without = if frame.exact { without_frame::<A, M>(rules, memory, frame, cache) } else { None };
+    without
+        .or_else(|| to_return::<A, M>(rules, memory, frame, cache, piece))
+        .or_else(|| leads_out::<M>(memory, frame, cache).then_some(Err(Stop::NoTable)))
+}
+
+/// Whether the frame pointer is that of the stub by which the JVM calls Java: compiled methods have
+/// none of their own. It would lead past them all.
+fn leads_out<M: Memory + ?Sized>(memory: &mut M, frame: &Frame, cache: &CodeCache) -> bool {
+    let at = frame.at.fp.and_then(|fp| fp.checked_add(8));
+    let pc = at.and_then(|at| memory.word(at));
+    cache.call_stub != 0 && pc.is_some_and(|pc| !cache.may_have(pc))
+}
 
 /// From a stub that has no frame at this instruction. What lies on top of the stack is the return
 /// address if the call before it goes to that stub; it may be what an earlier call left there.
-pub(super) fn without_frame<A: Arch, M: Memory + ?Sized>(
+fn without_frame<A: Arch, M: Memory + ?Sized>(
     rules: &Rules<'_>,
     memory: &mut M,
     frame: &mut Frame,
@@ -23,11 +53,11 @@ pub(super) fn without_frame<A: Arch, M: Memory + ?Sized>(
         // ret, with vzeroupper before it or not
         let ends = matches!(at_pc, [RETURN, ..] | [0xc5, 0xf8, 0x77, RETURN]);
         let has_frame = makes_frame(at_entry) && pc != entry && !ends;
-        return (!has_frame).then(|| enter_caller::<A>(frame, top, sp + 8, fp));
+        return (!has_frame).then(|| enter_method::<A, M>(rules, memory, frame, cache, (top, sp + 8, fp)));
     }
     let under = memory.word(sp.checked_add(8)?)?;
     let is_pushed = called_stub(rules, memory, cache, under)? == pc.checked_sub(1)?;
-    is_pushed.then(|| enter_caller::<A>(frame, under, sp + 16, Some(top)))
+    is_pushed.then(|| enter_method::<A, M>(rules, memory, frame, cache, (under, sp + 16, Some(top))))
 }
 
 /// The stub to which the call before a return address goes: of the code cache, or of the caller,
@@ -39,7 +69,7 @@ fn called_stub<M: Memory + ?Sized>(
     pc: u64,
 ) -> Option<u64> {
     let target = call_target(rules, memory, cache, pc)?;
-    let piece = cache.piece(memory, target)?;
+    let piece = cache.find(memory, target)?;
     (piece.frame == 0 || (piece.start..piece.end).contains(&pc)).then_some(target)
 }
 
@@ -53,19 +83,40 @@ fn makes_frame(code: [u8; 4]) -> bool {
     matches!(code, [PUSH_FP, 0x48, 0x8b, 0xec] | [PUSH_FP, 0x48, 0x89, 0xe5])
 }
 
-/// From the stub by which a method asks whether it may be entered, which has a mark between the
-/// frame pointer and the return address.
-pub(super) fn entry_barrier<A: Arch, M: Memory + ?Sized>(
+/// From a stub whose code ahead says where its return address is.
+pub(super) fn to_return<A: Arch, M: Memory + ?Sized>(
     rules: &Rules<'_>,
     memory: &mut M,
     frame: &mut Frame,
     cache: &CodeCache,
+    piece: CodePiece,
 ) -> Option<Result<(), Stop>> {
-    const MARK: u64 = u64::MAX;
-    let fp = frame.at.fp.filter(|fp| *fp >= frame.at.sp && fp % 8 == 0)?;
-    let (cfa, mark) = (fp.checked_add(24)?, memory.word(fp.checked_add(8)?)?);
-    let pc = memory.word(fp.checked_add(16)?)? & A::ADDRESS_MASK;
-    let caller_fp = memory.word(fp)?;
-    (mark == MARK && frame.in_stack(cfa) && may_be_code(rules, cache, pc))
-        .then(|| enter_caller::<A>(frame, pc, cfa, Some(caller_fp)))
+    if !A::CALL_PUSHES {
+        return None;
+    }
+    let Return { at: (low, high), fp } =
+        next_return(memory, frame.at.pc, piece.end, frame.at.sp, frame.at.fp)?;
+    let mut places = (low..=high).step_by(8).take(MAX_POPPED);
+    let (at, pc) = places.find_map(|at| {
+        let pc = memory.word(at)?;
+        let is_method = cache.is_interpreter(pc) || cache.find(memory, pc)?.frame != 0;
+        (is_method && follows_call(rules, memory, pc) == Some(true)).then_some((at, pc))
+    })?;
+    let cfa = at.checked_add(8).filter(|cfa| frame.in_stack(*cfa))?;
+    Some(enter_method::<A, M>(rules, memory, frame, cache, (pc, cfa, fp)))
+}
+
+/// Goes to the method that has called a stub. It may have pushed an argument: then it pops that, or
+/// a result, next.
+fn enter_method<A: Arch, M: Memory + ?Sized>(
+    rules: &Rules<'_>,
+    memory: &mut M,
+    frame: &mut Frame,
+    cache: &CodeCache,
+    (pc, cfa, fp): (u64, u64, Option<u64>),
+) -> Result<(), Stop> {
+    let pops = matches!(code_at(memory, pc), Some([0x58..=0x5f, ..] | [0x41, 0x58..=0x5f, ..]));
+    let piece = if pops { cache.find(memory, pc).filter(|piece| piece.frame != 0) } else { None };
+    let sp = piece.map_or(cfa, |piece| whole_frames_sp::<A, M>(rules, memory, (pc, cfa), cache, piece));
+    enter_caller::<A>(frame, pc, sp, fp)
 }

@@ -1,14 +1,11 @@
 //! Code in methods that HotSpot has compiled which moves the stack pointer behind the prologue:
 //! while it searches a string (`String.indexOf`), and around calls of a collector's barriers.
 
-use super::java::leaves;
+use super::code_ahead::CodeAhead;
+use super::java::{POP_FP, leaves, returns};
 use crate::memory::Memory;
 use crate::x86_code::{Effect, SP, decode};
 
-/// Bytes of code that are read at once, how often at most, and those of the longest instruction.
-const WINDOW: usize = 128;
-const WINDOWS: usize = 4;
-const LONGEST: usize = 15;
 /// Bytes by which such code moves it at most.
 const MAX_MOVED: u64 = 4096;
 
@@ -17,37 +14,34 @@ const MAX_MOVED: u64 = 4096;
 #[cold]
 #[inline(never)]
 pub(super) fn put_back<M: Memory + ?Sized>(memory: &mut M, pc: u64, end: u64, sp: u64) -> Option<u64> {
-    let (mut at, mut moved, mut most, mut is_ahead) = (pc, 0i64, 0, false);
-    'code: for _ in 0..WINDOWS {
-        let mut window = [0; WINDOW];
-        let bytes = end.saturating_sub(at).min(WINDOW as u64) as usize;
-        if bytes == 0 || !memory.code(at, window.get_mut(..bytes)?) {
-            break;
-        }
-        let mut code = &window[..];
-        while code.len() >= LONGEST && at < end {
-            let Some(instruction) = decode(code).filter(|_| !leaves(code)) else { break 'code };
-            match instruction.effect {
-                Effect::Pop(SP) => return saved(memory, sp, moved),
-                Effect::Load { to: SP, base: SP, offset } => {
-                    return saved(memory, sp, moved.wrapping_add(offset));
-                }
-                Effect::Write(SP) | Effect::Copy { to: SP, .. } | Effect::Load { to: SP, .. } => break 'code,
-                Effect::Leave | Effect::Return => break 'code,
-                // What follows is another way out of such code, or of some that is still ahead.
-                Effect::Jump(_) | Effect::End if most > 0 || is_ahead => break 'code,
-                Effect::Pop(_) => moved += 8,
-                Effect::Push(_) => moved -= 8,
-                Effect::Down(bytes) => moved = moved.wrapping_sub(bytes),
-                _ => {}
+    let mut ahead = CodeAhead::new(pc, end);
+    let (mut moved, mut most, mut is_ahead) = (0i64, 0, false);
+    while let Some(code) = ahead.code(memory) {
+        let Some(instruction) = decode(code).filter(|_| !leaves(code) || is_result(code)) else { break };
+        match instruction.effect {
+            Effect::Pop(SP) => return saved(memory, sp, moved),
+            Effect::Load { to: SP, base: SP, offset } => {
+                return saved(memory, sp, moved.wrapping_add(offset));
             }
-            most = moved.max(most);
-            is_ahead |= moved < 0;
-            code = code.get(instruction.length..)?;
-            at += instruction.length as u64;
+            Effect::Write(SP) | Effect::Copy { to: SP, .. } | Effect::Load { to: SP, .. } => break,
+            Effect::Leave | Effect::Return => break,
+            // What follows is another way out of such code, or of some that is still ahead.
+            Effect::Jump(_) | Effect::End if most > 0 || is_ahead => break,
+            Effect::Pop(_) => moved += 8,
+            Effect::Push(_) => moved -= 8,
+            Effect::Down(bytes) => moved = moved.wrapping_sub(bytes),
+            _ => {}
         }
+        most = moved.max(most);
+        is_ahead |= moved < 0;
+        ahead.skip(instruction.length as u64);
     }
     (1..=MAX_MOVED as i64).contains(&most).then(|| sp.wrapping_add_signed(most))
+}
+
+/// Whether a stub's result is popped, into the register of the frame pointer.
+fn is_result(code: &[u8]) -> bool {
+    matches!(code, [POP_FP, rest @ ..] if !returns(rest))
 }
 
 /// The stack pointer that was saved on the stack, so far from the present one.
