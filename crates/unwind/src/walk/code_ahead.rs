@@ -25,6 +25,7 @@ impl CodeAhead {
     }
 
     /// The code from the next instruction on; `None`: that is far, or cannot be read.
+    #[inline(never)]
     pub(super) fn code<M: Memory + ?Sized>(&mut self, memory: &mut M) -> Option<&[u8]> {
         if self.read + LONGEST > WINDOW {
             let bytes = self.end.saturating_sub(self.at).min(WINDOW as u64) as usize;
@@ -47,8 +48,8 @@ impl CodeAhead {
 /// Where the code from an instruction on returns to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Return {
-    /// The stack pointer there. At a jump elsewhere: from the lowest word that may be the return
-    /// address to the highest.
+    /// The stack pointer there. At a jump elsewhere it may be the first one, if the return address
+    /// was popped, or the second one.
     pub at: (u64, u64),
     /// The frame pointer there.
     pub fp: Option<u64>,

@@ -72,6 +72,7 @@ pub(super) fn step<A: Arch, M: Memory + ?Sized>(
 
 /// The stack pointer of a method with a whole frame, without what its code has pushed for a moment:
 /// below that an earlier call may have left its return address.
+#[inline(never)]
 pub(super) fn whole_frames_sp<A: Arch, M: Memory + ?Sized>(
     rules: &Rules<'_>,
     memory: &mut M,

@@ -10,9 +10,6 @@ use crate::memory::Memory;
 use crate::prologue::follows_call;
 use crate::published::Rules;
 
-/// A stub that jumps on has popped so many words at most.
-const MAX_POPPED: usize = 8;
-
 /// Steps to the caller of a stub; `None`: to be tried by the frame pointer.
 pub(super) fn from_stub<A: Arch, M: Memory + ?Sized>(
     rules: &Rules<'_>,
@@ -96,8 +93,7 @@ pub(super) fn to_return<A: Arch, M: Memory + ?Sized>(
     }
     let Return { at: (low, high), fp } =
         next_return(memory, frame.at.pc, piece.end, frame.at.sp, frame.at.fp)?;
-    let mut places = (low..=high).step_by(8).take(MAX_POPPED);
-    let (at, pc) = places.find_map(|at| {
+    let (at, pc) = [low, high].into_iter().find_map(|at| {
         let pc = memory.word(at)?;
         let is_method = cache.is_interpreter(pc) || cache.find(memory, pc)?.frame != 0;
         (is_method && follows_call(rules, memory, pc) == Some(true)).then_some((at, pc))
