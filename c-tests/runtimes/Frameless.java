@@ -18,9 +18,13 @@ public class Frameless {
         return n;
     }
 
+    static int passes(int n) {
+        return n % 4 == 0 ? raises(n) : passes(n - 1) + 1;
+    }
+
     static int catches(int n) {
         try {
-            return raises(n) + 1;
+            return passes(n) + 1;
         } catch (RuntimeException thrown) {
             return 1;
         }

@@ -348,14 +348,16 @@ fn code_without_a_frame_is_called_by_methods() {
         for flags in [&["-XX:TieredStopAtLevel=1"][..], &[]] {
             let mut host = start(&java, &program, &[flags, &["Frameless"]].concat());
             let is_of = |stack: &Stack, name: &str| stack.text().contains(name);
-            let is_frameless = |stack: &Stack| is_of(stack, "StubRoutines") || is_of(stack, "C1 Runtime");
+            const FRAMELESS: [&str; 3] =
+                ["StubRoutines", "C1 Runtime", "exception_handler_for_return_address"];
+            let is_frameless = |stack: &Stack| FRAMELESS.iter().any(|name| is_of(stack, name));
             let stacks = record_running(&host, LEAST, is_frameless);
             host.tell("end");
             assert!(host.ended().success());
             let whole = stacks.iter().filter(|stack| is_of(stack, "Frameless.main")).count();
             let what = format!("{} {flags:?}: {whole} of {}", java.display(), stacks.len());
             println!("{what}");
-            assert!(stacks.len() >= LEAST && whole * 50 >= stacks.len() * 49, "{what}");
+            assert!(stacks.len() >= LEAST && whole * 20 >= stacks.len() * 19, "{what}");
         }
     }
 }

@@ -214,7 +214,8 @@ impl CodeCache {
             true => i16::from_le_bytes(*headers.get(self.frame_complete as usize..)?.first_chunk()?).into(),
         };
         let size = u64::try_from(number(self.size)?).ok()?;
-        let frame = 8 * u64::try_from(number(self.frame_size)?).ok()?;
+        // -1: it has none.
+        let frame = 8 * u64::try_from(number(self.frame_size)?).unwrap_or(0);
         (pc.checked_sub(start)? < size && code.wrapping_sub(start) <= size).then_some(CodePiece {
             start,
             code,

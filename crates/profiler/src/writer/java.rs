@@ -3,16 +3,23 @@
 use super::interpreted::frame_at;
 use super::javascript::mark_cut;
 use super::names::note;
+use crate::interpreters::InterpretedFrame;
 use crate::stack::RawStack;
 use swipr_formats::model::{Frame, FrameKind, Language};
 use swipr_runtimes::merge::RuntimeCode;
 
 /// In place of methods whose code was dropped before the sampler has seen it.
 const GONE: &str = "[methods whose code is gone]";
+/// What runs the methods of a virtual thread.
+const CONTINUATION: &str = "jdk.internal.vm.Continuation.";
 
 /// `native` are the frames of `raw` with their names, leaf first; `code`: where those of Java are.
 pub fn insert(raw: &RawStack, code: &RuntimeCode, native: &mut Vec<Frame>) {
     let is_of_java = |frame: &Frame| code.cold_part.contains(&frame.address);
+    // Methods that its thread has not taken back to its stack: a stub will do that.
+    let is_continuation = |method: &InterpretedFrame| {
+        method.code.as_ref().is_some_and(|code| code.name.starts_with(CONTINUATION))
+    };
     let is_method = |frame: &Frame| matches!(frame.kind, FrameKind::Interpreted(_));
     let all = std::mem::take(native);
     let is_exact: Vec<bool> = raw.addresses().map(|address| address.exact).collect();
@@ -39,6 +46,7 @@ pub fn insert(raw: &RawStack, code: &RuntimeCode, native: &mut Vec<Frame>) {
         } else if !is_interpreter
             && all.peek().is_some_and(|(_, outer)| is_of_java(outer))
             && native.last().is_some_and(is_method)
+            && !methods.peek().is_some_and(|outer| is_continuation(outer))
         {
             // No method returns to such a part.
             native.push(note(GONE.into()));

@@ -3,6 +3,7 @@
 
 use crate::memory::Memory;
 use crate::x86_code::{Effect, FP, Instruction, SP, decode};
+use core::ops::Range;
 
 /// Bytes of code that are read at once, how often at most, and those of the longest instruction.
 const WINDOW: usize = 128;
@@ -48,45 +49,51 @@ impl CodeAhead {
 /// Where the code from an instruction on returns to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Return {
-    /// The stack pointer there. At a jump elsewhere it may be the first one, if the return address
-    /// was popped, or the second one.
-    pub at: (u64, u64),
+    /// The stack pointer there.
+    pub sp: u64,
+    /// Where the last word lay, if it was popped before a jump elsewhere: that may be the return
+    /// address.
+    pub popped: Option<u64>,
     /// The frame pointer there.
     pub fp: Option<u64>,
 }
 
-/// How the code from `pc` on, up to `end`, returns: straight on, and along jumps ahead that are
-/// always taken. `None`: it does not say so.
+/// How the code from `pc` on returns, which lies in `piece`: straight on, and along jumps ahead that
+/// are always taken. `None`: it does not say so.
 #[cold]
 #[inline(never)]
 pub(super) fn next_return<M: Memory + ?Sized>(
     memory: &mut M,
     pc: u64,
-    end: u64,
-    sp: u64,
-    fp: Option<u64>,
+    piece: Range<u64>,
+    (mut sp, mut fp): (u64, Option<u64>),
 ) -> Option<Return> {
-    let mut ahead = CodeAhead::new(pc, end);
-    let (start, mut sp, mut fp) = (sp, sp, fp);
+    let mut ahead = CodeAhead::new(pc, piece.end);
+    let mut popped = None;
     loop {
         let Instruction { length, effect } = decode(ahead.code(memory)?)?;
         ahead.skip(length as u64);
+        let before = sp;
         let base = |register| match register {
             SP => Some(sp),
             FP => fp,
             _ => None,
         };
         match effect {
-            Effect::Return => return Some(Return { at: (sp, sp), fp }),
-            // A return address that was popped lies below.
-            Effect::End => return Some(Return { at: (start.min(sp), sp), fp }),
+            Effect::Return => return Some(Return { sp, popped: None, fp }),
+            Effect::End => return Some(Return { sp, popped, fp }),
+            Effect::Jump(distance) if !piece.contains(&ahead.at.wrapping_add_signed(distance.into())) => {
+                return Some(Return { sp, popped, fp });
+            }
             Effect::Jump(distance) => ahead.skip(u64::try_from(distance).ok()?),
             Effect::Push(_) => sp = sp.checked_sub(8)?,
             Effect::Down(bytes) => sp = sp.checked_add_signed(bytes.checked_neg()?)?,
             Effect::Pop(SP) | Effect::Write(SP) => return None,
             Effect::Pop(register) => {
                 fp = if register == FP { memory.word(sp) } else { fp };
+                popped = Some(sp);
                 sp = sp.checked_add(8)?;
+                continue;
             }
             Effect::Leave => {
                 let at = fp?;
@@ -103,6 +110,9 @@ pub(super) fn next_return<M: Memory + ?Sized>(
             Effect::Write(FP) => fp = None,
             Effect::None | Effect::Write(_) | Effect::Copy { .. } | Effect::Load { .. } => {}
             Effect::Store { .. } | Effect::Call(_) | Effect::Branch(_) => {}
+        }
+        if sp != before {
+            popped = None;
         }
     }
 }
@@ -129,11 +139,11 @@ mod tests {
     }
 
     fn after(code: &[u8]) -> Option<Return> {
-        next_return(&mut Parts(code), 1000, 1000 + code.len() as u64, 2000, Some(2080))
+        next_return(&mut Parts(code), 1000, 1000..1000 + code.len() as u64, (2000, Some(2080)))
     }
 
     fn at(at: u64, fp: u64) -> Option<Return> {
-        Some(Return { at: (at, at), fp: Some(fp) })
+        Some(Return { sp: at, popped: None, fp: Some(fp) })
     }
 
     #[test]
@@ -142,7 +152,7 @@ mod tests {
         assert_eq!(after(&[0x50, 0x85, 0xc0, 0x78, 1, 0x58, 0x48, 0x83, 0xc4, 24, 0xc3]), at(2024, 2080));
         // push %rbp; mov %rsp, %rbp; sub $32, %rsp; call; leave; ret: the frame is still to come.
         let enters = [0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 32, 0xe8, 0, 0, 0, 0, 0xc9, 0xc3];
-        assert_eq!(after(&enters), Some(Return { at: (2000, 2000), fp: None }));
+        assert_eq!(after(&enters), Some(Return { sp: 2000, popped: None, fp: None }));
         // The rest of it.
         assert_eq!(after(&enters[8..]), at(2088, 10));
         assert_eq!(after(&[0x5d, 0xc3]), at(2008, 0));
@@ -153,9 +163,15 @@ mod tests {
     }
 
     #[test]
-    fn a_return_address_that_is_popped_before_a_jump_is_among_the_words() {
-        // pop %rdx; jmp *%rax
-        assert_eq!(after(&[0x5a, 0xff, 0xe0]), Some(Return { at: (2000, 2008), fp: Some(2080) }));
+    fn a_return_address_that_is_popped_before_a_jump_elsewhere_lies_below() {
+        let popped = |at, sp, fp| Some(Return { sp, popped: Some(at), fp: Some(fp) });
+        // pop %rdx; jmp *%rax, or to another piece
+        assert_eq!(after(&[0x5a, 0xff, 0xe0]), popped(2000, 2008, 2080));
+        assert_eq!(after(&[0x5a, 0xe9, 0, 0, 0, 0x10]), popped(2000, 2008, 2080));
+        // add $16, %rsp; pop %rbp; pop %rdx; jmp *%rax
+        assert_eq!(after(&[0x48, 0x83, 0xc4, 16, 0x5d, 0x5a, 0xff, 0xe0]), popped(2024, 2032, 2));
+        // pop %rdx; add $16, %rsp; jmp *%rax
+        assert_eq!(after(&[0x5a, 0x48, 0x83, 0xc4, 16, 0xff, 0xe0]), at(2024, 2080));
     }
 
     #[test]

@@ -48,8 +48,11 @@ pub(super) fn step<A: Arch, M: Memory + ?Sized>(
         return from_stub::<A, M>(rules, memory, frame, cache, piece);
     }
     // A stub whose frame is not said to be whole anywhere.
-    if frame.exact && piece.complete < piece.code {
-        return to_return::<A, M>(rules, memory, frame, cache, piece);
+    if frame.exact
+        && piece.complete < piece.code
+        && let Some(stepped) = to_return::<A, M>(rules, memory, frame, cache, piece)
+    {
+        return Some(stepped);
     }
     let made = if frame.exact && A::CALL_PUSHES { made(memory, pc, piece)? } else { Made::Whole };
     let (sp, fp) = (frame.at.sp, frame.at.fp);
@@ -88,7 +91,8 @@ pub(super) fn whole_frames_sp<A: Arch, M: Memory + ?Sized>(
         let target = call_target(rules, memory, cache, pc);
         target.is_some_and(|target| (piece.start..piece.end).contains(&target))
     };
-    if !A::CALL_PUSHES || cache.is_interpreter(to) || is_called(memory, to) {
+    let is_stub = piece.complete < piece.code;
+    if !A::CALL_PUSHES || is_stub || cache.is_interpreter(to) || is_called(memory, to) {
         return sp;
     }
     let moved = put_back(memory, pc, piece.end, sp);

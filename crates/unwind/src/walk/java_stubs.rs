@@ -22,17 +22,7 @@ pub(super) fn from_stub<A: Arch, M: Memory + ?Sized>(
         return None;
     }
     let without = if frame.exact { without_frame::<A, M>(rules, memory, frame, cache) } else { None };
-    without
-        .or_else(|| to_return::<A, M>(rules, memory, frame, cache, piece))
-        .or_else(|| leads_out::<M>(memory, frame, cache).then_some(Err(Stop::NoTable)))
-}
-
-/// Whether the frame pointer is that of the stub by which the JVM calls Java: compiled methods have
-/// none of their own. It would lead past them all.
-fn leads_out<M: Memory + ?Sized>(memory: &mut M, frame: &Frame, cache: &CodeCache) -> bool {
-    let at = frame.at.fp.and_then(|fp| fp.checked_add(8));
-    let pc = at.and_then(|at| memory.word(at));
-    cache.call_stub != 0 && pc.is_some_and(|pc| !cache.may_have(pc))
+    without.or_else(|| to_return::<A, M>(rules, memory, frame, cache, piece))
 }
 
 /// From a stub that has no frame at this instruction. What lies on top of the stack is the return
@@ -91,9 +81,9 @@ pub(super) fn to_return<A: Arch, M: Memory + ?Sized>(
     if !A::CALL_PUSHES {
         return None;
     }
-    let Return { at: (low, high), fp } =
-        next_return(memory, frame.at.pc, piece.end, frame.at.sp, frame.at.fp)?;
-    let (at, pc) = [low, high].into_iter().find_map(|at| {
+    let whole = piece.start..piece.end;
+    let Return { popped, sp, fp } = next_return(memory, frame.at.pc, whole, (frame.at.sp, frame.at.fp))?;
+    let (at, pc) = [popped, Some(sp)].into_iter().flatten().find_map(|at| {
         let pc = memory.word(at)?;
         let is_method = cache.is_interpreter(pc) || cache.find(memory, pc)?.frame != 0;
         (is_method && follows_call(rules, memory, pc) == Some(true)).then_some((at, pc))
