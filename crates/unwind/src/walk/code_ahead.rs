@@ -58,8 +58,8 @@ pub(super) struct Return {
     pub fp: Option<u64>,
 }
 
-/// How the code from `pc` on returns, which lies in `piece`: straight on, and along jumps ahead that
-/// are always taken. `None`: it does not say so.
+/// How the code from `pc` on returns: straight on, and along jumps ahead in its `piece` that are
+/// always taken. `None`: it does not say so.
 #[cold]
 #[inline(never)]
 pub(super) fn next_return<M: Memory + ?Sized>(
@@ -150,7 +150,7 @@ mod tests {
     fn a_return_address_is_where_the_instructions_ahead_return() {
         // push %rax; test; js +1; pop %rax; add $24, %rsp; ret
         assert_eq!(after(&[0x50, 0x85, 0xc0, 0x78, 1, 0x58, 0x48, 0x83, 0xc4, 24, 0xc3]), at(2024, 2080));
-        // push %rbp; mov %rsp, %rbp; sub $32, %rsp; call; leave; ret: the frame is still to come.
+        // push %rbp; mov %rsp, %rbp; sub $32, %rsp; call; leave; ret: the frame is still ahead.
         let enters = [0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 32, 0xe8, 0, 0, 0, 0, 0xc9, 0xc3];
         assert_eq!(after(&enters), Some(Return { sp: 2000, popped: None, fp: None }));
         // The rest of it.
