@@ -3,7 +3,7 @@
 //! - `event`: waiting for another thread without a lock; `futex`: for a word in memory;
 //! - `cpu_timers`: timers on threads' CPU clocks; `timer_delivery`: whether they cut system calls
 //!   short;
-//! - `cpus`: which one a thread ran on last, and moving to it;
+//! - `cpus`: which one a thread ran on last, and since when, and moving to it;
 //! - `run_delay`: how long a thread waited for a CPU;
 //! - `threads`: which threads there are, their names, CPU clocks, and whether they are blocked;
 //! - `signals`: which signal to use, its handler;

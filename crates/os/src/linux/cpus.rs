@@ -54,7 +54,7 @@ pub fn last_cpu(tid: u32) -> Option<u32> {
 /// When a thread last got a CPU, or lost it since, by that CPU's clock (`se.exec_start` in the
 /// thread's `sched` file). Where one thread takes a CPU from another, both have the same time.
 /// `None`: the thread is gone, or the kernel has no such file.
-pub fn turn_ns(tid: u32) -> Option<u64> {
+pub fn exec_start_ns(tid: u32) -> Option<u64> {
     let sched = super::process::read_text(&format!("/proc/self/task/{tid}/sched")).ok()?;
     let line = sched.lines().find_map(|line| line.strip_prefix("se.exec_start"))?;
     let (ms, rest) = line.split_once(':')?.1.trim().split_once('.')?;
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn a_thread_that_lost_its_cpu_to_another_has_the_same_time_as_that_one() {
         std::thread::spawn(|| {
-            let Some(_) = turn_ns(tid()) else { return }; // the kernel may not say it
+            let Some(_) = exec_start_ns(tid()) else { return }; // the kernel may not say it
             Cpus::one(last_cpu(tid()).unwrap()).move_here().unwrap();
             let is_over = AtomicBool::new(false);
             std::thread::scope(|scope| {
@@ -124,8 +124,8 @@ mod tests {
                 let mut counts = [0; 3];
                 for _ in 0..100 {
                     std::thread::sleep(Duration::from_millis(3));
-                    let own = turn_ns(tid());
-                    counts[busy.iter().filter(|&&tid| turn_ns(tid) == own).count()] += 1;
+                    let own = exec_start_ns(tid());
+                    counts[busy.iter().filter(|&&tid| exec_start_ns(tid) == own).count()] += 1;
                 }
                 is_over.store(true, Relaxed);
                 // Other processes may have had the CPU, too.
@@ -134,7 +134,7 @@ mod tests {
         })
         .join()
         .unwrap();
-        assert_eq!(turn_ns(u32::MAX), None);
+        assert_eq!(exec_start_ns(u32::MAX), None);
     }
 
     #[test]

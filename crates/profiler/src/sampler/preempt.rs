@@ -88,7 +88,7 @@ impl Preempter {
     /// Has a thread tried at the next tick; `None`: it is left to its timer.
     pub fn ask(&mut self, thread: &mut ThreadState, now_ns: u64, timers: &mut Timers) -> Option<TimerState> {
         if now_ns >= self.allowed_until_ns {
-            self.is_allowed = timers.may_raise() && cpus::turn_ns(tid()).is_some();
+            self.is_allowed = timers.may_raise() && cpus::exec_start_ns(tid()).is_some();
             self.allowed_until_ns = now_ns + AGAIN_NS;
             cpus::wake_in_time();
         }
@@ -106,8 +106,8 @@ impl Preempter {
     }
 
     /// To be called first of all when the sampler wakes. At the tick, and if that is not long ago:
-    /// the thread whose CPU the sampler has got.
-    pub fn preempted(&mut self, recordings: &[RunningRecording]) -> Option<u32> {
+    /// the thread whose CPU the sampler has got, and the recordings whose tick it is.
+    pub fn preempted(&mut self, recordings: &[RunningRecording]) -> Option<(u32, u8)> {
         let Some(moment_ns) = next_moment(recordings) else {
             self.go_home();
             return None;
@@ -120,21 +120,14 @@ impl Preempter {
         if tried.is_empty() || now_ns >= moment_ns + LATE_NS || moment_ns < self.settled_ns {
             return None;
         }
-        let began_ns = cpus::turn_ns(tid())?;
-        tried.into_iter().find(|&tid| cpus::turn_ns(tid) == Some(began_ns))
+        let began_ns = cpus::exec_start_ns(tid())?;
+        let tid = tried.into_iter().find(|&tid| cpus::exec_start_ns(tid) == Some(began_ns))?;
+        let due = recordings.iter().filter(|one| one.preempts() && one.next_tick() == moment_ns);
+        Some((tid, due.fold(0, |bits, recording| bits | recording.bit())))
     }
 
-    /// Signals the thread, unless it has got a CPU again.
-    pub fn hit(
-        &mut self,
-        thread: &mut ThreadState,
-        recordings: &[RunningRecording],
-        timers: &mut Timers,
-        counters: &AgentCounters,
-    ) {
-        let moment_ns = next_moment(recordings);
-        let due = recordings.iter().filter(|one| one.preempts() && Some(one.next_tick()) == moment_ns);
-        let due = due.fold(0, |bits, recording| bits | recording.bit());
+    /// Signals the thread for these recordings, unless it has got a CPU again.
+    pub fn hit(&mut self, thread: &mut ThreadState, due: u8, timers: &mut Timers, counters: &AgentCounters) {
         let (tid, now_ns) = (thread.tid(), monotonic_ns());
         if matches!(thread.activity(), Ok(Activity::Running))
             && !thread.preempt.writes_much(cpus::written(tid), now_ns)

@@ -14,10 +14,10 @@ use swipr_os::process;
 impl Sweeper {
     /// To be called first of all when the sampler wakes: signals the thread that it has preempted.
     pub fn preempt(&mut self, recordings: &mut [RunningRecording]) {
-        let Some(tid) = self.preempter.preempted(recordings) else { return };
+        let Some((tid, due)) = self.preempter.preempted(recordings) else { return };
         self.collect_preempted(recordings); // the last signal's answer may be its own
         if let Some(thread) = self.threads.get_mut(tid) {
-            self.preempter.hit(thread, recordings, &mut self.timers, &self.counters);
+            self.preempter.hit(thread, due, &mut self.timers, &self.counters);
         }
     }
 
