@@ -36,10 +36,10 @@ const FOR_NAMES: usize = 64;
 /// Bytes of a name and of a path that are read at once: the head and most of them.
 const NAME_BYTES: usize = 112;
 const FILE_BYTES: usize = 256;
-/// The same of a line table, and how many tell it from others: 99 of 100 functions of the standard
-/// library have no more.
+/// The same of a line table, and how many of its bytes are compared: 99 of 100 functions of the
+/// standard library have no more.
 const TABLE_BYTES: usize = 256;
-const MAX_TOLD: usize = 1024;
+const MAX_COMPARED: usize = 1024;
 /// Frames whose functions are read at once.
 const GROUP: usize = 16;
 /// From this owner on a frame represents a native call of the evaluator, not a function.
@@ -345,8 +345,8 @@ impl Walk<'_, '_, '_> {
     fn hash_of_table(&mut self, table: u64) -> Result<u64, End> {
         let row = self.layout.row;
         let length = self.word(table, row.bytes_length)?;
-        let told = usize::try_from(length).unwrap_or(MAX_TOLD).min(MAX_TOLD);
-        let free = self.chain.free().get_mut(..told).ok_or(End::Full)?;
+        let compared = usize::try_from(length).unwrap_or(MAX_COMPARED).min(MAX_COMPARED);
+        let free = self.chain.free().get_mut(..compared).ok_or(End::Full)?;
         self.memory.copy(table.wrapping_add(row.bytes_data), free).ok_or(End::Unreadable)?;
         Ok(hash([length, hash_of(free)]))
     }

@@ -162,11 +162,12 @@ impl CodeCache {
         self.heaps.iter().find(|heap| heap.memory.low <= pc && pc < heap.memory.high)
     }
 
-    /// The piece of code at `pc`.
+    /// The piece of code at `pc`. There is one copy of it, for all crates.
     pub fn piece(&self, memory: &mut dyn Memory, pc: u64) -> Option<CodePiece> {
         self.find(memory, pc)
     }
 
+    /// [`CodeCache::piece`] for walks, which do not know the size of their memory.
     pub(crate) fn find<M: Memory + ?Sized>(&self, memory: &mut M, pc: u64) -> Option<CodePiece> {
         let heap = self.heap(pc)?;
         let mut segment = (pc - heap.memory.low) >> heap.shift;

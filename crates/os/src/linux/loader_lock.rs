@@ -168,8 +168,8 @@ mod tests {
 
     unsafe extern "C" fn stay(_: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
         // SAFETY: the test passes its ends of the channels.
-        let (tell, wait) = unsafe { &*data.cast::<Ends>() };
-        tell.send(()).unwrap();
+        let (sent, wait) = unsafe { &*data.cast::<Ends>() };
+        sent.send(()).unwrap();
         let _ = wait.recv();
         1
     }
@@ -180,13 +180,13 @@ mod tests {
     #[cfg(target_env = "gnu")]
     fn who_finds_the_list_held_by_another_thread_does_not_wait() {
         find();
-        let ((tell, told), (end, wait)) = (channel(), channel());
+        let ((sent, received), (end, wait)) = (channel(), channel());
         let thread = std::thread::spawn(move || {
-            let mut ends: Ends = (tell, wait);
+            let mut ends: Ends = (sent, wait);
             // SAFETY: `stay` has the signature asked for and gets `ends`.
             unsafe { libc::dl_iterate_phdr(Some(stay), (&raw mut ends).cast()) };
         });
-        told.recv().unwrap();
+        received.recv().unwrap();
         assert!(ObjectList::try_hold().is_none());
         drop(end);
         thread.join().unwrap();

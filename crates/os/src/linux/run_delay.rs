@@ -58,7 +58,7 @@ mod tests {
     #[test]
     fn a_thread_that_shares_its_cpu_waits_for_it() {
         // One CPU for two threads that never sleep: each waits for half of the time.
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sent, received) = std::sync::mpsc::channel();
         // SAFETY: no preconditions.
         let cpu = unsafe { libc::sched_getcpu() } as usize;
         let stop = std::sync::atomic::AtomicBool::new(false);
@@ -71,13 +71,13 @@ mod tests {
                         libc::CPU_SET(cpu, &mut one);
                         libc::sched_setaffinity(0, size_of_val(&one), &one);
                     }
-                    tell.send(tid()).unwrap();
+                    sent.send(tid()).unwrap();
                     while !stop.load(std::sync::atomic::Ordering::Relaxed) {
                         std::hint::spin_loop();
                     }
                 });
             }
-            let tids: Vec<u32> = told.iter().take(2).collect();
+            let tids: Vec<u32> = received.iter().take(2).collect();
             let mut delays: Vec<RunDelay> = tids.iter().map(|_| RunDelay::default()).collect();
             let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
             let (mut waited, mut turns) = (0, 0);

@@ -25,8 +25,8 @@ fn a_path_that_names_a_file_gives_it_its_format_type_and_name() {
         assert_eq!(answer.header("Content-Type"), Some(kind));
         check_disposition(answer.header("Content-Disposition"), how, suffix);
         assert_eq!(answer.header("X-Content-Type-Options"), Some("nosniff"));
-        let told = answer.header("X-Swipr-Stats").is_some() || answer.trailers.contains("X-Swipr-Stats");
-        assert!(told, "{path}");
+        let has_stats = answer.header("X-Swipr-Stats").is_some() || answer.trailers.contains("X-Swipr-Stats");
+        assert!(has_stats, "{path}");
         assert_eq!(stage.get(&format!("{path}?format=perf")).status, 400, "its name says it already");
     }
 }

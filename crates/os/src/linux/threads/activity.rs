@@ -87,12 +87,12 @@ mod tests {
     #[test]
     fn a_blocked_thread_tells_its_system_call_and_its_clock_stands_still() {
         let (send, receive) = std::sync::mpsc::channel::<()>();
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sent, received) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
-            tell.send(process::tid()).unwrap();
+            sent.send(process::tid()).unwrap();
             let _ = receive.recv();
         });
-        let tid = told.recv().unwrap();
+        let tid = received.recv().unwrap();
         let file = ActivityFile::open(tid).unwrap();
         let blocked = (0..100_000).find_map(|_| match file.read().unwrap() {
             Activity::Blocked { system_call, .. } => system_call,

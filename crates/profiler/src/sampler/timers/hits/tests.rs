@@ -4,12 +4,12 @@ use std::sync::mpsc::channel;
 
 #[test]
 fn a_thread_is_waited_for_while_its_handler_works_and_not_where_no_tick_found_it() {
-    let ((say, told), (end, wait)) = (channel(), channel::<()>());
+    let ((sent, received), (end, wait)) = (channel(), channel::<()>());
     let spawned = std::thread::spawn(move || {
-        say.send(process::tid()).unwrap();
+        sent.send(process::tid()).unwrap();
         _ = wait.recv();
     });
-    let tid = told.recv().unwrap();
+    let tid = received.recv().unwrap();
     while threads::is_awake(tid) {
         std::thread::yield_now();
     }
