@@ -44,6 +44,7 @@ FRAME static void burn(void)
 FRAME static int raw_main(void *argument)
 {
     (void)argument;
+    HOST_CHECK(prctl(PR_SET_NAME, "raw") == 0);
     burn();
     NOT_A_TAIL_CALL();
     return 0;
@@ -53,9 +54,7 @@ FRAME static void *parent_main(void *argument)
     char *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     HOST_CHECK(stack != MAP_FAILED);
     int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_CHILD_CLEARTID;
-    HOST_CHECK(prctl(PR_SET_NAME, "raw") == 0);
     HOST_CHECK(clone(raw_main, stack + STACK_BYTES, flags, NULL, NULL, NULL, &raw_lives) > 0);
-    HOST_CHECK(prctl(PR_SET_NAME, "parent") == 0);
     while (atomic_load(&raw_lives) != 0)
         syscall(SYS_futex, &raw_lives, 0 /* FUTEX_WAIT */, 1, NULL, NULL, 0);
     return argument;
