@@ -8,7 +8,6 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 
 #define CODE_AT 4096
@@ -64,7 +63,6 @@ struct place {
 static void *inside(void *argument)
 {
     struct place *place = argument;
-    prctl(PR_SET_NAME, place->thread);
     host_arrive();
     ((loop *)(place->memory + CODE_AT))(&host_ending);
     NOT_A_TAIL_CALL();
@@ -98,7 +96,7 @@ int main(int count, char **arguments)
         place->memory = mmap(NULL, FILE_BYTES, PROT_READ | PROT_EXEC, MAP_PRIVATE, place->file, 0);
         HOST_CHECK(place->memory != MAP_FAILED);
         if (place->thread != NULL)
-            threads[i] = host_thread("inside", inside, place);
+            threads[i] = host_thread(place->thread, inside, place);
     }
     snprintf(path, sizeof path, "%s/%s", directory, places[3].name);
     HOST_CHECK(unlink(path) == 0 && mkfifo(path, 0600) == 0);
