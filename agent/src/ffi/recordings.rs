@@ -61,8 +61,7 @@ impl RecordingOptions {
         };
         if options.hz != 0.0 {
             if !(0.0003..=10_000.0).contains(&options.hz) {
-                let why = format!("{} is out of range, which is 0.0003 to 10000 a second", options.hz);
-                return Err(wrong("hz", why));
+                return Err(wrong("hz", "out of range, which is 0.0003 to 10000 a second".to_owned()));
             }
             checked.interval = Duration::from_secs_f64(options.hz.recip());
         }

@@ -20,7 +20,7 @@ use crate::order::sorted;
 use crate::raw_tree::RawTree;
 use crate::stats::{stats_line, why_empty};
 use crate::timeline::{Span, Timeline, by_thread};
-use crate::{Format, Options, names, state};
+use crate::{Decimal, Format, Options, names, state};
 use libraries::Libraries;
 pub use libraries::debug_id;
 use thread::ThreadTables;
@@ -129,11 +129,7 @@ impl Firefox {
 
 /// Nanoseconds as milliseconds, exactly.
 fn ms(ns: u64) -> String {
-    let (whole, rest) = (ns / 1_000_000, ns % 1_000_000);
-    match rest {
-        0 => whole.to_string(),
-        rest => format!("{whole}.{rest:06}"),
-    }
+    Decimal::new(ns, 6).trimmed().to_string()
 }
 
 /// Categories, in the order of [`Class`].

@@ -11,7 +11,7 @@ use crate::page_data::{Columns, Numbers, about};
 use crate::stats::{stats_line, why_empty};
 use crate::template::Template;
 use crate::timeline::{Span, Timeline};
-use crate::{Format, Options, names};
+use crate::{Decimal, Format, Options, names};
 
 /// More spans make no better picture, but a larger file: about 25 bytes each.
 const MAX_SPANS: usize = 40_000;
@@ -57,7 +57,7 @@ impl Format for Html {
         let samples: u64 = spans.iter().map(|span| span.sum.samples).sum();
         let empty = spans.is_empty().then(|| string(&format!("No samples: {}.", why_empty(summary))));
         let info = about(&header, &self.options)
-            .field("seconds", format!("{:.1}", summary.duration_ns as f64 / 1e9))
+            .field("seconds", Decimal::rounded(summary.duration_ns as f64 / 1e9, 1))
             .field("samples", samples)
             .field("stats", string(&stats_line(summary)))
             .maybe("empty", empty)

@@ -11,6 +11,7 @@
 mod aggregate;
 mod category;
 mod clock;
+mod decimal;
 mod diff;
 mod display;
 mod dump;
@@ -52,6 +53,7 @@ mod timeline;
 mod tree;
 
 pub use clock::utc;
+pub use decimal::Decimal;
 pub use diff::{Diff, ReadError, Stacks};
 pub use firefox::debug_id;
 pub use flight_recorder::{FlightRecord, FlightRecorder};

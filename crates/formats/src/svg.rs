@@ -16,9 +16,9 @@ use crate::model::{Header, Measure, Mode, Sample, State, Summary};
 use crate::picture::{Baseline, Box, Picture};
 use crate::stats::{stats_line, why_empty};
 use crate::template::escaped;
-use crate::{Format, Options, Weight, names};
+use crate::{Decimal, Format, Options, Weight, names};
 
-const WIDTH: f64 = 1200.0;
+const WIDTH: u32 = 1200;
 const MARGIN: f64 = 10.0;
 const ROW: usize = 18;
 const TOP: usize = 54;
@@ -84,7 +84,8 @@ impl Format for Svg {
             _ => match &header.measure {
                 Some(measure) => names::measure(measure),
                 None => {
-                    format!("{mode}, {:.1} s, {} samples", summary.duration_ns as f64 / 1e9, summary.samples)
+                    let seconds = Decimal::rounded(summary.duration_ns as f64 / 1e9, 1);
+                    format!("{mode}, {seconds} s, {} samples", summary.samples)
                 }
             },
         };
@@ -123,7 +124,7 @@ pub(crate) enum Palette {
 /// The whole file.
 pub(crate) fn drawing(picture: &Picture, texts: &Texts<'_>, tint: Palette) -> String {
     let whole = picture.boxes(0).first().map_or(0, |all| all.weight).max(1);
-    let scale = (WIDTH - 2.0 * MARGIN) / whole as f64;
+    let scale = (f64::from(WIDTH) - 2.0 * MARGIN) / whole as f64;
     let boxes = picture.boxes((LEAST_WIDTH / scale) as u64);
     let rows = boxes.iter().map(|each| each.depth).max().unwrap_or(0) + 1;
     let height = TOP + rows * ROW + 28;
@@ -167,7 +168,7 @@ fn one_box(
     let name = frame.map_or("all", |frame| &frame.name);
     let (x, width) = (MARGIN + each.before as f64 * scale, each.weight as f64 * scale);
     let y = TOP + each.depth * ROW;
-    let share = 100.0 * each.weight as f64 / whole.now as f64;
+    let percent = |part, whole| Decimal::rounded(100.0 * part as f64 / whole as f64, 2);
     let module = frame.map(|frame| &*frame.module).filter(|module| !module.is_empty());
     let mut module = module.map_or_else(String::new, |module| format!(", {module}"));
     if let Some(tier) = frame.filter(|frame| frame.class == Class::Jit).and_then(|frame| tier(&frame.name)) {
@@ -178,17 +179,15 @@ fn one_box(
         Palette::Change => change_color(each, whole),
     };
     let change = match (tint, whole.earlier) {
-        (Palette::Change, 1..) => {
-            format!(", before {:.2}%", 100.0 * each.earlier as f64 / whole.earlier as f64)
-        }
+        (Palette::Change, 1..) => format!(", before {}%", percent(each.earlier, whole.earlier)),
         _ => String::new(),
     };
-    let time = |ns| format!("{:.3} ms", ns as f64 / 1e6);
+    let time = |ns| format!("{} ms", Decimal::rounded(ns as f64 / 1e6, 3));
     let amount = match texts.unit {
         Weight::Nanoseconds => names::amount(texts.measure, each.weight, time),
         Weight::Samples => format!("{} samples", each.weight),
     };
-    let hover = escaped(&format!("{name} ({share:.2}%, {amount}{change}){module}"));
+    let hover = escaped(&format!("{name} ({}%, {amount}{change}){module}", percent(each.weight, whole.now)));
     let room = ((width - 6.0) / 7.0) as usize;
     let (text, whole_name) = match name.chars().count() {
         _ if room < 3 => (String::new(), Some(name)),
@@ -200,10 +199,12 @@ fn one_box(
     // Writing to a String cannot fail.
     let _ = writeln!(
         out,
-        "<g data-k=\"{class}\" data-w=\"{}\"{whole_name}><title>{hover}</title><rect x=\"{x:.2}\" y=\"{y}\" width=\"{width:.2}\" height=\"{}\" rx=\"1.5\" fill=\"{fill}\"/><text x=\"{:.2}\" y=\"{}\">{}</text></g>",
+        "<g data-k=\"{class}\" data-w=\"{}\"{whole_name}><title>{hover}</title><rect x=\"{}\" y=\"{y}\" width=\"{}\" height=\"{}\" rx=\"1.5\" fill=\"{fill}\"/><text x=\"{}\" y=\"{}\">{}</text></g>",
         each.weight,
+        Decimal::rounded(x, 2),
+        Decimal::rounded(width, 2),
         ROW - 1,
-        x + 4.0,
+        Decimal::rounded(x + 4.0, 2),
         y + 13,
         escaped(&text)
     );
@@ -234,7 +235,7 @@ fn kind_color(frame: Option<&DisplayFrame>) -> String {
         Class::Java => (104.0, 48, 66),
     };
     let light = f64::from(light) + (spread(&frame.name) - 0.5) * 8.0;
-    format!("hsl({hue:.0},{saturation}%,{light:.0}%)")
+    hsl(hue, f64::from(saturation), light)
 }
 
 fn change_color(each: &Box, whole: Baselines) -> String {
@@ -244,13 +245,13 @@ fn change_color(each: &Box, whole: Baselines) -> String {
     let amount = (change.abs() * 1.2).min(1.0);
     match amount {
         ..0.04 => "#e9e5e0".to_owned(),
-        _ => format!(
-            "hsl({},{:.0}%,{:.0}%)",
-            if change > 0.0 { 8 } else { 214 },
-            40.0 + 45.0 * amount,
-            90.0 - 28.0 * amount
-        ),
+        _ => hsl(if change > 0.0 { 8.0 } else { 214.0 }, 40.0 + 45.0 * amount, 90.0 - 28.0 * amount),
     }
+}
+
+fn hsl(hue: f64, saturation: f64, light: f64) -> String {
+    let [hue, saturation, light] = [hue, saturation, light].map(|value| Decimal::rounded(value, 0));
+    format!("hsl({hue},{saturation}%,{light}%)")
 }
 
 /// A number from 0 to 1 that is always the same for a text.

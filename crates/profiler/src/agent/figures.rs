@@ -7,6 +7,7 @@ use crate::counters::AgentCounters;
 use crate::histogram::{Histogram, Percentiles};
 use crate::registered_frames;
 use serde_json::{Map, Value, json};
+use swipr_formats::Decimal;
 use swipr_formats::model::Summary;
 use swipr_os::{cpu_timers, disabled, process, timer_delivery};
 use swipr_symbols::symbolizer::Stats;
@@ -118,9 +119,14 @@ impl Figure {
     }
 
     /// `/status` has nanoseconds, and says so in its fields' names.
-    pub fn base_unit(&self, number: f64) -> f64 {
-        if self.at.ends_with("_ns") { number / 1e9 } else { number }
+    pub fn base_unit(&self, number: u64) -> Decimal {
+        if self.at.ends_with("_ns") { seconds(number) } else { Decimal::new(number, 0) }
     }
+}
+
+/// Nanoseconds as seconds.
+pub fn seconds(ns: u64) -> Decimal {
+    Decimal::new(ns, 9).trimmed()
 }
 
 const STACKS: &str = "Stacks, by how they were taken: copied (blocked threads), reused (threads that had not run), signalled (running threads).";

@@ -3,10 +3,11 @@
 #[cfg(test)]
 mod tests;
 
-use super::figures::{FIGURES, Figure, HISTOGRAMS, Metric, Snapshot};
+use super::figures::{FIGURES, Figure, HISTOGRAMS, Metric, Snapshot, seconds};
 use crate::histogram::Histogram;
 use serde_json::Value;
 use std::fmt::Write;
+use swipr_formats::Decimal;
 use swipr_os::disabled;
 
 /// The range of the histograms' buckets. No handler or sweep is shorter than the first or, unless
@@ -19,9 +20,9 @@ const OFF_HELP: &str = "1: the agent has turned itself off; /status says why.";
 pub fn text(now: &Snapshot<'_>) -> String {
     let mut out = String::new();
     head(&mut out, "swipr_build_info", "gauge", "The agent's version, as a label.");
-    line(&mut out, "swipr_build_info", "", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
+    line(&mut out, "swipr_build_info", "", &[("version", env!("CARGO_PKG_VERSION"))], whole(1));
     head(&mut out, "swipr_off", "gauge", OFF_HELP);
-    line(&mut out, "swipr_off", "", &[], f64::from(u8::from(disabled::reason().is_some())));
+    line(&mut out, "swipr_off", "", &[], whole(disabled::reason().is_some().into()));
     let mut last = "";
     for figure in FIGURES {
         let Some(metric) = &figure.metric else { continue };
@@ -41,14 +42,14 @@ pub fn text(now: &Snapshot<'_>) -> String {
 /// A figure that is not known now is left out: a gap, and no 0.
 fn samples(out: &mut String, figure: &Figure, metric: &Metric, value: Value) {
     let label = |value| [(metric.label, value)];
-    let value_of = |number: &Value| figure.base_unit(number.as_f64().unwrap_or(0.0));
+    let value_of = |number: &Value| figure.base_unit(number.as_u64().unwrap_or(0));
     match &value {
         Value::Number(_) => {
             let labels = label(metric.label_value);
             let labels = if metric.label.is_empty() { &[][..] } else { &labels };
             line(out, metric.name, "", labels, value_of(&value));
         }
-        Value::Array(list) => line(out, metric.name, "", &[], list.len() as f64),
+        Value::Array(list) => line(out, metric.name, "", &[], whole(list.len() as u64)),
         Value::Object(members) => {
             for (name, number) in members {
                 line(out, metric.name, "", &label(name), value_of(number));
@@ -64,16 +65,16 @@ fn buckets(out: &mut String, name: &str, histogram: &Histogram) {
     for (end_ns, count) in counts.cumulative() {
         all = count;
         if BUCKETS_NS.contains(&end_ns) {
-            line(out, name, "_bucket", &[("le", &seconds(end_ns).to_string())], count as f64);
+            line(out, name, "_bucket", &[("le", &seconds(end_ns).to_string())], whole(count));
         }
     }
-    line(out, name, "_bucket", &[("le", "+Inf")], all as f64);
+    line(out, name, "_bucket", &[("le", "+Inf")], whole(all));
     line(out, name, "_sum", &[], seconds(counts.sum_ns));
-    line(out, name, "_count", &[], all as f64);
+    line(out, name, "_count", &[], whole(all));
 }
 
-fn seconds(ns: u64) -> f64 {
-    ns as f64 / 1e9
+fn whole(number: u64) -> Decimal {
+    Decimal::new(number, 0)
 }
 
 fn head(out: &mut String, name: &str, kind: &str, help: &str) {
@@ -82,7 +83,7 @@ fn head(out: &mut String, name: &str, kind: &str, help: &str) {
 }
 
 /// The labels' values are the agent's own: nothing in them needs an escape.
-fn line(out: &mut String, name: &str, suffix: &str, labels: &[(&str, &str)], value: f64) {
+fn line(out: &mut String, name: &str, suffix: &str, labels: &[(&str, &str)], value: Decimal) {
     let labels: Vec<String> = labels.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
     let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
     let _ = writeln!(out, "{name}{suffix}{labels} {value}");

@@ -3,6 +3,7 @@
 use super::parameters::{Defaults, PARAMETERS, Parameter, RecordingParams};
 use crate::recording::{Length, Request};
 use serde_json::Value;
+use swipr_formats::Decimal;
 use swipr_formats::model::Mode;
 
 /// A request that is right.
@@ -101,7 +102,9 @@ fn text(values: &str, value: &Value) -> Result<Option<String>, String> {
 /// A number without an exponent.
 fn plain(number: &serde_json::Number) -> String {
     match number.as_f64() {
-        Some(float) if number.is_f64() => float.to_string(),
+        Some(float) if number.is_f64() && (0.0..1e9).contains(&float) => {
+            Decimal::rounded(float, 9).trimmed().to_string()
+        }
         _ => number.to_string(),
     }
 }
