@@ -362,6 +362,43 @@ fn code_without_a_frame_is_called_by_methods() {
     }
 }
 
+/// Regression: up to two thirds of their stacks ended where they return to methods in the heap.
+#[test]
+fn virtual_threads_that_have_waited_have_callers_and_a_mark_for_methods_in_the_heap() {
+    let Some(program) = compiled(&[("Virtual.java".into(), source("Virtual.java"))], "8") else { return };
+    for java in interpreters("java", "JAVAS").into_iter().filter(|java| has_virtual_threads(java)) {
+        for flags in [&["-Xint"][..], &["-XX:TieredStopAtLevel=1"], &["-XX:+UseZGC"], &[]] {
+            let mut host = start(&java, &program, &[flags, &["Virtual"]].concat());
+            let stacks = record_running(&host, LEAST, |stack| stack.text().contains("Virtual.work"));
+            host.tell("end");
+            assert!(host.ended().success());
+            let count = |holds: &dyn Fn(&str) -> bool| stacks.iter().filter(|it| holds(&it.text())).count();
+            let whole = count(&|text| text.contains("Continuation.run"));
+            let marked = count(&|text| text.contains("[methods still in the heap]"));
+            let unmarked = count(&|text| !text.contains(".VirtualThread.run") && !text.contains("[methods"));
+            let what = format!(
+                "{} {flags:?}: {whole} whole, {marked} marked, {unmarked} not, of {}",
+                java.display(),
+                stacks.len()
+            );
+            println!("{what}");
+            assert!(whole * 100 >= stacks.len() * 98 && marked * 2 > stacks.len(), "{what}");
+            assert!(unmarked * 100 <= stacks.len() * 2, "{what}");
+        }
+    }
+}
+
+fn has_virtual_threads(java: &Path) -> bool {
+    let version = Command::new(java).arg("-version").output().expect("Java");
+    let text = String::from_utf8_lossy(&version.stderr).into_owned();
+    let number = text.split('"').nth(1).and_then(|version| version.split('.').next()?.parse().ok());
+    let has = number.is_some_and(|number: u32| number >= 21);
+    if !has {
+        println!("not run: {} has no virtual threads", java.display());
+    }
+    has
+}
+
 #[test]
 fn stacks_of_a_blocked_program_are_those_that_java_itself_sees() {
     let Some(program) = compiled(&[("Barriers.java".into(), source("Barriers.java"))], "11") else { return };

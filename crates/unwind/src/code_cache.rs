@@ -229,4 +229,4 @@ impl CodeCache {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -10,13 +10,15 @@ use swipr_runtimes::merge::RuntimeCode;
 
 /// In place of methods whose code was dropped before the sampler has seen it.
 const GONE: &str = "[methods whose code is gone]";
+/// In place of methods that a virtual thread has not taken back to its stack since it waited: a stub
+/// does that when a method returns.
+const IN_HEAP: &str = "[methods still in the heap]";
 /// What runs the methods of a virtual thread.
 const CONTINUATION: &str = "jdk.internal.vm.Continuation.";
 
 /// `native` are the frames of `raw` with their names, leaf first; `code`: where those of Java are.
 pub fn insert(raw: &RawStack, code: &RuntimeCode, native: &mut Vec<Frame>) {
     let is_of_java = |frame: &Frame| code.cold_part.contains(&frame.address);
-    // Methods that its thread has not taken back to its stack: a stub will do that.
     let is_continuation = |method: &InterpretedFrame| {
         method.code.as_ref().is_some_and(|code| code.name.starts_with(CONTINUATION))
     };
@@ -46,10 +48,10 @@ pub fn insert(raw: &RawStack, code: &RuntimeCode, native: &mut Vec<Frame>) {
         } else if !is_interpreter
             && all.peek().is_some_and(|(_, outer)| is_of_java(outer))
             && native.last().is_some_and(is_method)
-            && !methods.peek().is_some_and(|outer| is_continuation(outer))
         {
             // No method returns to such a part.
-            native.push(note(GONE.into()));
+            let is_in_heap = methods.peek().is_some_and(|outer| is_continuation(outer));
+            native.push(note(if is_in_heap { IN_HEAP } else { GONE }.into()));
         }
     }
     mark_cut(raw, native);

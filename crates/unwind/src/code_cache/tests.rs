@@ -2,20 +2,20 @@ extern crate std;
 use super::*;
 use std::vec::Vec;
 
-const LOW: u64 = 0x10_0000;
-const SEGMENT: u64 = 128;
+pub(crate) const LOW: u64 = 0x10_0000;
+pub(crate) const SEGMENT: u64 = 128;
 const SEGMENTS: u64 = 0x8_0000;
 /// The first segment of the piece, and how many it has.
 const FIRST: u64 = 3;
 const COUNT: u64 = 300;
-const STACK: u64 = 0x7000;
+pub(crate) const STACK: u64 = 0x7000;
 const FRAME: u64 = 0x60;
 
 /// A piece of code in a heap, and a stack.
-struct World {
-    heap: Vec<u8>,
+pub(crate) struct World {
+    pub(crate) heap: Vec<u8>,
     segments: Vec<u8>,
-    stack: [u64; 16],
+    pub(crate) stack: [u64; 16],
 }
 
 impl Memory for World {
@@ -38,7 +38,7 @@ impl Memory for World {
     }
 }
 
-const CACHE: CodeCache = CodeCache {
+pub(crate) const CACHE: CodeCache = CodeCache {
     heaps: [
         CodeHeap { memory: Range { low: LOW, high: LOW + 400 * SEGMENT }, segments: SEGMENTS, shift: 7 },
         CodeHeap::NONE,
@@ -57,10 +57,10 @@ const CACHE: CodeCache = CodeCache {
     call_stub: 0,
 };
 const PIECE: u64 = LOW + FIRST * SEGMENT + 16;
-const CODE: u64 = PIECE + 0x100;
+pub(crate) const CODE: u64 = PIECE + 0x100;
 const DEOPTIMIZED: u64 = CODE + 0x2000;
 
-fn world() -> World {
+pub(crate) fn world() -> World {
     let mut heap = std::vec![0; 400 * SEGMENT as usize];
     let mut put = |at: u64, bytes: &[u8]| {
         let at = (PIECE + at - LOW) as usize;

@@ -10,6 +10,9 @@ use crate::memory::Memory;
 use crate::prologue::follows_call;
 use crate::published::Rules;
 
+/// Words, at most, of a method's arguments and of the frame above.
+const NEAR: u64 = 48;
+
 /// Steps to the caller of a stub; `None`: to be tried by the frame pointer.
 pub(super) fn from_stub<A: Arch, M: Memory + ?Sized>(
     rules: &Rules<'_>,
@@ -21,8 +24,36 @@ pub(super) fn from_stub<A: Arch, M: Memory + ?Sized>(
     if frame.at.pc == cache.call_stub {
         return None;
     }
+    if let Some(stepped) = from_return_barrier::<A, M>(rules, memory, frame, cache) {
+        return Some(stepped);
+    }
     let without = if frame.exact { without_frame::<A, M>(rules, memory, frame, cache) } else { None };
     without.or_else(|| to_return::<A, M>(rules, memory, frame, cache, piece))
+}
+
+/// From where methods of a virtual thread return to whose callers are still in the heap, to the
+/// frame below which all of its methods run. It is next, above the arguments of the method: its own
+/// return address is behind a call of its code.
+fn from_return_barrier<A: Arch, M: Memory + ?Sized>(
+    rules: &Rules<'_>,
+    memory: &mut M,
+    frame: &mut Frame,
+    cache: &CodeCache,
+) -> Option<Result<(), Stop>> {
+    // mov distance(%r15), %rsp
+    if frame.exact || !matches!(code_at(memory, frame.at.pc)?, [0x49, 0x8b, 0xa7, _]) {
+        return None;
+    }
+    let least = frame.at.sp;
+    let (pc, sp) = (0..NEAR).find_map(|at| {
+        let slot = least.checked_add(8 * at)?;
+        let return_address = memory.word(slot)?;
+        let callee = call_target(rules, memory, cache, return_address)?;
+        let callee = cache.find(memory, callee).filter(|callee| callee.frame != 0)?;
+        let sp = slot.checked_sub(callee.frame - 8).filter(|sp| *sp >= least)?;
+        Some((callee.complete + 1, sp))
+    })?;
+    Some(enter_caller::<A>(frame, pc, sp, None))
 }
 
 /// From a stub that has no frame at this instruction. What lies on top of the stack is the return
@@ -105,4 +136,42 @@ fn enter_method<A: Arch, M: Memory + ?Sized>(
     let piece = if pops { cache.find(memory, pc).filter(|piece| piece.frame != 0) } else { None };
     let sp = piece.map_or(cfa, |piece| whole_frames_sp::<A, M>(rules, memory, (pc, cfa), cache, piece));
     enter_caller::<A>(frame, pc, sp, fp)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arch::Native;
+    use crate::cache::Cache;
+    use crate::code_cache::tests::{CACHE, CODE, LOW, SEGMENT, STACK, world};
+    use crate::published::Snapshot;
+    use crate::registers::Registers;
+
+    #[test]
+    fn methods_of_a_virtual_thread_run_below_the_frame_that_its_thread_has_called() {
+        let mut world = world();
+        const BARRIER: u64 = CODE + 0x500;
+        let calls = [(LOW + 350 * SEGMENT, CODE), (LOW + 360 * SEGMENT, LOW + 370 * SEGMENT)];
+        let mut put = |at: u64, code: &[u8]| {
+            let at = (at - LOW) as usize;
+            world.heap[at..at + code.len()].copy_from_slice(code);
+        };
+        for (from, to) in calls {
+            put(from - 5, &[0xe8]);
+            put(from - 4, &(to.wrapping_sub(from) as u32).to_le_bytes());
+        }
+        put(BARRIER, &[0x49, 0x8b, 0xa7, 8]);
+        // The return address of that frame, and those of other calls.
+        (world.stack[14], world.stack[12], world.stack[3]) = (calls[0].0, calls[1].0, calls[0].0);
+        let (snapshot, known) = (Snapshot { objects: &[], executable: &[] }, Cache::new());
+        let rules = Rules::new(&snapshot, &known, Some(&CACHE));
+        let at = Registers { pc: BARRIER, sp: STACK + 8, fp: None, link: None, context: 0 };
+        let mut step = |exact| {
+            let mut frame = Frame { exact, ..Frame::new(at, 0) };
+            let stepped = from_return_barrier::<Native, _>(&rules, &mut world, &mut frame, &CACHE);
+            stepped.map(|_| (frame.at.pc, frame.at.sp))
+        };
+        assert_eq!(step(false), Some((CODE + 13, STACK + 24)));
+        assert_eq!(step(true), None, "the stub runs");
+    }
 }
