@@ -106,6 +106,10 @@ fn start(config: Config) {
     if has_valgrind() {
         return config.log.line("not profiled: valgrind would report errors of the agent's");
     }
+    // It knows one table of descriptors, too: the program's output would go through the agent's.
+    if let Some(emulator) = process::emulator() {
+        return config.log.line(format_args!("not profiled: {} runs the program", emulator.display()));
+    }
     let executable =
         if config.programs == Programs::default() { String::new() } else { process::executable() };
     if !config.programs.include(Path::new(&executable), std::env::args_os()) {

@@ -532,6 +532,24 @@ fn programs_with_sanitizers_report_nothing_and_are_profiled_but_for_tsan() {
     }
 }
 
+/// Regression: what it wrote was lost: the emulator took the agent's descriptors for the program's.
+#[test]
+fn a_program_that_an_emulator_runs_is_left_alone() {
+    let emulator = "qemu-x86_64";
+    if Command::new(emulator).arg("--version").output().is_err() {
+        return not_run(&format!(
+            "a program under {emulator}: it is not installed (Debian package qemu-user)"
+        ));
+    }
+    let (_directory, program) = compiled("no_frame_pointer");
+    let mut command = Command::new(emulator);
+    command.arg("-E").arg(format!("LD_PRELOAD={}", library().display())).arg(&program.executable);
+    let mut host = Host::spawn(command);
+    host.wait_for("ready");
+    assert!(!has_agent(host.pid(), false));
+    host.end();
+}
+
 #[test]
 fn a_process_without_proc_lives_whoever_asks() {
     let (_directory, program) = compiled("no_frame_pointer");

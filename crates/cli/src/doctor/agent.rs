@@ -49,7 +49,7 @@ pub(super) fn did_not_start(process: &Process, findings: &mut Findings) -> Verdi
     if !set.is_empty() {
         findings.note(format!("it was started with {}", set.join(" ")));
     }
-    findings.no("the agent did not start: its place for the socket is taken or not writable, a variable is wrong, the program has a sandbox of its own (seccomp), or ThreadSanitizer");
+    findings.no("the agent did not start: its place for the socket is taken or not writable, a variable is wrong, the program has a sandbox of its own (seccomp) or ThreadSanitizer, or an emulator runs it");
     why(
         format!("the agent in process {pid} ({name}) did not start"),
         "start it with SWIPR_LOG=1: the agent says why on its standard error; SWIPR_SOCKET=/a/writable/folder/{PID}.sock is another place for it",

@@ -9,6 +9,7 @@ use nix::unistd::{self, Pid};
 use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Read};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// This process's id, from the kernel each time (it changes at fork).
@@ -111,6 +112,13 @@ pub fn executable() -> String {
     let path = EXECUTABLE_LINKS.iter().find_map(|link| std::fs::read_link(link).ok()).unwrap_or_default();
     let path = path.to_string_lossy();
     path.strip_suffix(super::maps::DELETED).unwrap_or(&path).to_owned()
+}
+
+/// The emulator that runs the program, as qemu-x86_64 on another processor. It answers in place of
+/// the kernel when the program asks for its executable by the usual name.
+pub fn emulator() -> Option<PathBuf> {
+    let [told, real] = ["/proc/self/exe", "/proc/self/./exe"].map(std::fs::read_link);
+    real.ok().filter(|real| told.is_ok_and(|told| told != *real))
 }
 
 /// Nanoseconds of CLOCK_MONOTONIC.

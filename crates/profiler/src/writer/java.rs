@@ -10,8 +10,8 @@ use swipr_runtimes::merge::RuntimeCode;
 
 /// In place of methods whose code was dropped before the sampler has seen it.
 const GONE: &str = "[methods whose code is gone]";
-/// In place of methods that a virtual thread has not taken back to its stack since it waited: a stub
-/// does that when a method returns.
+/// In place of methods that a virtual thread has not taken back to its stack since it waited: a
+/// stub does that when a method returns.
 const IN_HEAP: &str = "[methods still in the heap]";
 /// What runs the methods of a virtual thread.
 const CONTINUATION: &str = "jdk.internal.vm.Continuation.";
