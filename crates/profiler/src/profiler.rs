@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use swipr_formats::model::Mode;
 use swipr_formats::{MemoryRecording, Selection};
-use swipr_os::process;
+use swipr_os::{process, this_library};
 use swipr_server::listen::{Pattern, Place};
 use swipr_server::recording::{Filter, Length, Request, Symbolize};
 
@@ -94,6 +94,7 @@ impl Builder {
         }
         let threads = self.threads.as_deref().map(Regex::new).transpose();
         let threads = threads.map_err(|error| Error(format!("threads is no regular expression: {error}")))?;
+        this_library::keep_loaded();
         match lifecycle::start(self.config()?, Wait::Yes) {
             Ok(()) | Err(lifecycle::LifeError::AlreadyRunning) => {}
             Err(error) => return Err(Error(error.to_string())),

@@ -23,6 +23,17 @@ fn own_path() -> Option<&'static CStr> {
     (!found.dli_fname.is_null()).then(|| unsafe { CStr::from_ptr(found.dli_fname) })
 }
 
+/// Has the loader keep this file until the process ends, also if a plugin that it is a part of is
+/// unloaded: the agent's threads and signal handler stay.
+pub fn keep_loaded() {
+    let is_plugin = !is_of_program(keep_loaded as *const c_void);
+    if let Some(path) = own_path().filter(|_| is_plugin) {
+        let flags = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
+        // SAFETY: a C string. The file is there: no code of it is run.
+        unsafe { libc::dlopen(path.as_ptr(), flags) };
+    }
+}
+
 /// Whether this is an address in the file that this code is in.
 pub fn has(address: *const c_void) -> bool {
     are_together(address, has as *const c_void)
