@@ -362,6 +362,8 @@ fn a_profile_of_memory_is_of_bytes() {
     assert!(!svg.contains(" ms") && !svg.contains("wall clock"), "{svg}");
     assert!(converted("html").out.contains("\"whole\":\"inuse_space in bytes\""));
     assert!(converted("speedscope").out.contains("\"unit\":\"bytes\""));
+    // Regression: a line for each object, and the disk was full.
+    assert_eq!(converted("raw").out.matches("\"type\":\"sample\"").count(), 2);
     let pprof = directory.path().join("again.pb.gz").display().to_string();
     says(["convert", &heap, "-o", &pprof, "-q"]).well();
     assert!(
