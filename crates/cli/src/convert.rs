@@ -58,7 +58,7 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
         })
     };
     let by = by(&arguments.symbolizer, &arguments.symbols)?;
-    let mut symbols = Symbols { directories: arguments.symbols, by, missing: Vec::new() };
+    let mut symbols = Symbols { directories: arguments.symbols, by, ..Symbols::default() };
     let read = read::recording(input, from, &name, &shape, &mut symbols, &mut take);
     if let Some(error) = failure {
         return Err(error);
@@ -73,7 +73,7 @@ pub fn convert(arguments: Convert) -> Result<ExitCode, Error> {
     writer.finish(&summary)?;
     tell(&plan, &summary);
     if !output.quiet {
-        hint(are_demangled, &symbols.missing, &contents);
+        hint(are_demangled, &symbols, &contents);
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -90,15 +90,21 @@ fn check_mode(header: &Header, output: &Output) -> Result<(), Error> {
 }
 
 /// Says what was counted, which names are not those that were asked for, and which are missing.
-fn hint(are_demangled: bool, missing: &[String], contents: &Contents) {
+fn hint(are_demangled: bool, symbols: &Symbols, contents: &Contents) {
     contents.hint();
     if are_demangled {
         crate::say(
             "swipr: of some functions the file has no mangled name: they have the one that they have in it",
         );
     }
-    if !missing.is_empty() {
-        let missing = missing.join(", ");
+    if !symbols.unknown.is_empty() && !symbols.directories.is_empty() {
+        let unknown = symbols.unknown.join(", ");
+        crate::say(format_args!(
+            "swipr: no names for some functions of {unknown}: they are in no file of --symbols"
+        ));
+    }
+    if !symbols.missing.is_empty() {
+        let missing = symbols.missing.join(", ");
         crate::say(format_args!(
             "swipr: no names for {missing}: no file with that build id\nnext: --symbols DIR names a folder that has it"
         ));

@@ -15,8 +15,8 @@ use swipr_symbols::symbolizer::{Budget, Lookup, ObjectKey, Symbol, Symbolizer};
 pub struct Named {
     /// Addresses that have a name now.
     pub named: u64,
-    /// Addresses for whose module there is a file that does not know them.
-    pub unknown: u64,
+    /// Modules for which there is a file that does not know some of their addresses.
+    pub unknown: Vec<Arc<Module>>,
     /// Modules for which there is no file.
     pub missing: Vec<Arc<Module>>,
 }
@@ -93,8 +93,10 @@ impl Names<'_> {
                 found
             }
         };
-        if functions.is_empty() {
-            self.outcome.unknown += 1;
+        if functions.is_empty() || is_by_address(&functions, module) {
+            if !self.outcome.unknown.contains(module) {
+                self.outcome.unknown.push(module.clone());
+            }
             return frame.clone();
         }
         self.outcome.named += 1;
@@ -104,14 +106,8 @@ impl Names<'_> {
     /// Whether it was named by its address where it was recorded (`module+0x…`), and there are
     /// directories that may know more.
     fn may_have_a_better_name(&self, frame: &Frame) -> bool {
-        let Some(module) = frame.module.as_ref().filter(|_| !self.search.directories().is_empty()) else {
-            return false;
-        };
-        let file = module.path.rsplit('/').next().unwrap_or_default();
-        let is_address = |function: &Function| {
-            function.name.strip_prefix(file).is_some_and(|offset| offset.starts_with("+0x"))
-        };
-        frame.functions.iter().all(is_address)
+        let module = frame.module.as_ref().filter(|_| !self.search.directories().is_empty());
+        module.is_some_and(|module| is_by_address(&frame.functions, module))
     }
 
     fn functions(&mut self, key: &ObjectKey, address: u64, is_exact: bool) -> Arc<[Function]> {
@@ -135,6 +131,13 @@ impl Names<'_> {
         self.places.insert(module.clone(), place.clone());
         place
     }
+}
+
+/// Whether functions have names of the kind `module+0x…`.
+fn is_by_address(functions: &[Function], module: &Module) -> bool {
+    let file = module.path.rsplit('/').next().unwrap_or_default();
+    let mut offsets = functions.iter().map(|function| function.name.strip_prefix(file));
+    offsets.all(|offset| offset.is_some_and(|offset| offset.starts_with("+0x")))
 }
 
 /// A module's file, and what to subtract from an address of the recording to get the one in the

@@ -4,13 +4,14 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use swipr_formats::model::Module;
 use swipr_symbols::elf::ElfFile;
+use swipr_symbols::separate::with_suffix;
 
 /// A larger file is not opened.
 const MAX_FILE_BYTES: u64 = 16 << 30;
 
-/// Directories in which the files of modules may be: under `.build-id/xx/…` (with or without
-/// `.debug`), under the path that the module had where it was recorded, or by the file's name
-/// alone; and that very path on this machine.
+/// Directories in which the files of modules may be: under `.build-id/xx/…` or by the file's name
+/// (both with or without `.debug`), or under the path that the module had where it was recorded; and
+/// that very path on this machine.
 #[derive(Clone, Debug, Default)]
 pub struct SearchPath {
     directories: Vec<PathBuf>,
@@ -47,9 +48,10 @@ impl SearchPath {
         let own = Some(path.to_owned()).filter(|path| !self.only && path.is_absolute());
         // Debug files, without the code itself, which shows stubs and functions that have no
         // symbol: better than nothing.
-        let debug = self.directories.iter().filter_map(|directory| {
-            let path = build_id_path(directory, &module.build_id)?;
-            Some(path.with_extension("debug"))
+        let debug = self.directories.iter().flat_map(|directory| {
+            let by_id = build_id_path(directory, &module.build_id).map(|path| path.with_extension("debug"));
+            let by_name = path.file_name().filter(|_| !module.build_id.is_empty());
+            by_id.into_iter().chain(by_name.map(|name| directory.join(with_suffix(name))))
         });
         places.chain(own).chain(debug).find_map(|place| {
             let file = ElfFile::open(&place, MAX_FILE_BYTES).ok()?;

@@ -6,7 +6,7 @@
 use crate::elf::ElfFile;
 use crate::error::Error;
 use crate::identity::FileIdentity;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -101,6 +101,13 @@ impl Finder<'_> {
         {
             return Some(file);
         }
+        let of_its_name = path.file_name().filter(|_| !build_id.is_empty()).map(with_suffix);
+        let mut by_name = self.roots.iter().filter_map(|root| Some(root.join(of_its_name.as_ref()?)));
+        if let Some(file) =
+            by_name.find_map(|place| self.keep(open_with_build_id(&place, build_id, self.max_bytes)))
+        {
+            return Some(file);
+        }
         let (name, crc) = debug_link(object)?;
         // Directories of debug files are named by where files are, and not by links that lead
         // there.
@@ -111,7 +118,8 @@ impl Finder<'_> {
             directories.iter().filter_map(|it| Some(root.join(it.strip_prefix("/").ok()?).join(&name)))
         });
         let beside = directories.iter().flat_map(|it| [it.join(&name), it.join(".debug").join(&name)]);
-        let places: Vec<_> = beside.chain(below_root).collect();
+        let flat = self.roots.iter().map(|root| root.join(&name));
+        let places: Vec<_> = beside.chain(below_root).chain(flat).collect();
         places.iter().filter(|place| *place != path).find_map(|place| {
             self.keep(open_with_build_id(place, build_id, self.max_bytes).and_then(|file| {
                 if file.crc()? == crc {
@@ -127,7 +135,7 @@ impl Finder<'_> {
     pub fn alternate(&mut self, debug: &ElfFile) -> Option<ElfFile> {
         let link = debug.bytes(debug.section(".gnu_debugaltlink")?, MAX_LINK_BYTES).ok()?;
         let length = link.iter().position(|&byte| byte == 0)?;
-        let name = Path::new(std::ffi::OsStr::from_bytes(link.get(..length)?));
+        let name = Path::new(OsStr::from_bytes(link.get(..length)?));
         let build_id = link.get(length + 1..)?;
         // A relative name is one of a file beside the debug file, whatever links led to that.
         let beside = debug.path().and_then(|path| Some(real_path(path)?.parent()?.join(name)));
@@ -150,6 +158,11 @@ impl Finder<'_> {
     }
 }
 
+/// `NAME.debug`.
+pub fn with_suffix(name: &OsStr) -> OsString {
+    [name, OsStr::new(".debug")].into_iter().collect()
+}
+
 /// `ROOT/.build-id/xx/yyyy.debug`.
 fn build_id_path(root: &Path, build_id: &[u8]) -> Option<PathBuf> {
     let (first, rest) = build_id.split_first()?;
@@ -166,7 +179,7 @@ fn build_id_path(root: &Path, build_id: &[u8]) -> Option<PathBuf> {
 fn debug_link(object: &ElfFile) -> Option<(PathBuf, u32)> {
     let link = object.bytes(object.section(".gnu_debuglink")?, MAX_LINK_BYTES).ok()?;
     let length = link.iter().position(|&byte| byte == 0)?;
-    let name = Path::new(std::ffi::OsStr::from_bytes(link.get(..length)?));
+    let name = Path::new(OsStr::from_bytes(link.get(..length)?));
     let at = (length + 1).next_multiple_of(4);
     let crc = u32::from_le_bytes(link.get(at..at + 4)?.try_into().ok()?);
     let mut components = name.components();
@@ -236,6 +249,9 @@ mod tests {
         assert_eq!(find(), (true, 0));
         std::fs::copy(&other, &place).unwrap();
         assert_eq!(find(), (false, 1));
+        // As distributions and `objcopy --only-keep-debug` name them.
+        std::fs::copy(&one, roots[0].join("one.debug")).unwrap();
+        assert_eq!(find(), (true, 1));
         std::fs::remove_dir_all(&directory).unwrap();
     }
 }

@@ -6,7 +6,7 @@ use crate::event::{Event, OwnedSample};
 use crate::shape::Shape;
 use std::path::PathBuf;
 use std::sync::Arc;
-use swipr_formats::model::{FrameKind, Stack};
+use swipr_formats::model::{FrameKind, Module, Stack};
 use swipr_offline::{LlvmSymbolizer, Named, SearchPath, symbolize, symbolize_by};
 use swipr_symbols::symbolizer::Budget;
 
@@ -31,6 +31,8 @@ pub struct Symbols {
     pub by: By,
     /// Paths of modules for which there is no file.
     pub missing: Vec<String>,
+    /// Paths of modules some of whose functions are in none of their files.
+    pub unknown: Vec<String>,
 }
 
 pub(super) fn read(
@@ -48,8 +50,11 @@ pub(super) fn read(
             By::Nobody => Named::default(),
         };
         // What the kernel maps has no file.
-        let files = named.missing.iter().map(|module| &module.path).filter(|path| !path.starts_with('['));
-        symbols.missing = files.cloned().collect();
+        let files = |modules: Vec<Arc<Module>>| {
+            let paths = modules.into_iter().map(|module| module.path.clone());
+            paths.filter(|path| !path.starts_with('[')).collect()
+        };
+        (symbols.missing, symbols.unknown) = (files(named.missing), files(named.unknown));
     }
     let threads: Vec<_> = recording.threads.iter().map(|thread| shape.thread((**thread).clone())).collect();
     let stacks: Vec<_> =
