@@ -121,3 +121,35 @@ fn the_header_is_plain_c99() {
         .collect();
     program::compile(&source, &directory.path().join("header"), &flags, &[]);
 }
+
+const OPEN_AT_EXIT: &str = "
+#include <swipr.h>
+#include <time.h>
+static volatile unsigned long sink;
+__attribute__((noinline)) static void burn(void) { for (int i = 0; i < 10000; i++) sink++; }
+int main(int count, char **arguments)
+{
+    uint64_t recording;
+    if (count != 2 || swipr_start(0) || swipr_recording_begin(arguments[1], \"folded\", 1000, &recording))
+        return 1;
+    while (clock() < CLOCKS_PER_SEC / 4)
+        burn();
+    return 0;
+}
+";
+
+/// Regression: there was none in 21 of 27 runs.
+#[test]
+fn a_recording_that_is_open_when_the_program_ends_leaves_its_file() {
+    let directory = Directory::new();
+    let [source, executable, file] =
+        ["open.c", "open", "open.folded"].map(|name| directory.path().join(name));
+    std::fs::write(&source, OPEN_AT_EXIT).expect("a C file");
+    program::compile(&source, &executable, &program::agent_flags(), &["-lswipr".to_owned()]);
+    for _ in 0..5 {
+        let _ = std::fs::remove_file(&file);
+        assert!(Command::new(&executable).arg(&file).status().is_ok_and(|status| status.success()));
+        let text = std::fs::read_to_string(&file).expect("the recording");
+        assert!(text.contains("main;burn"), "{text}");
+    }
+}

@@ -9,8 +9,8 @@ use swipr_symbols::separate::with_suffix;
 /// A larger file is not opened.
 const MAX_FILE_BYTES: u64 = 16 << 30;
 
-/// Directories in which the files of modules may be: under `.build-id/xx/…` or by the file's name
-/// (both with or without `.debug`), or under the path that the module had where it was recorded; and
+/// Directories in which the files of modules may be: under `.build-id/xx/…` or by the file's name,
+/// both with or without `.debug`, or under the path that the module had where it was recorded; and
 /// that very path on this machine.
 #[derive(Clone, Debug, Default)]
 pub struct SearchPath {

@@ -1,4 +1,5 @@
-//! A plugin that profiles itself, for `tests/plugin.rs`: it is unloaded when its recording has ended.
+//! A plugin that profiles itself, for `tests/plugin.rs`. It is unloaded when its recording has
+//! ended.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -44,6 +44,8 @@ pub struct Agent {
     /// Sums over the recordings that ended. Added to where one leaves `running`, under its lock.
     ended: RecordingCounters,
     submitted: Mutex<Vec<Submitted>>,
+    /// Recordings whose output is not complete have a copy.
+    writing: Arc<()>,
     /// To the symbol server's thread, while there is one.
     questions: Mutex<Option<Sender<Question>>>,
     latest: Arc<Mutex<Option<Arc<Mappings>>>>,
@@ -74,6 +76,7 @@ impl Agent {
             running: Mutex::default(),
             ended: RecordingCounters::default(),
             submitted: Mutex::default(),
+            writing: Arc::default(),
             questions: Mutex::default(),
             latest: Arc::default(),
             stopping: AtomicBool::new(false),
@@ -133,6 +136,11 @@ impl Agent {
     pub fn stop_without_lock(&self) {
         self.stopping.store(true, Relaxed);
         self.sampler.close_without_lock();
+    }
+
+    /// Whether a recording's output is not complete. Not of the flight recorder, which has none.
+    pub fn is_writing(&self) -> bool {
+        Arc::strong_count(&self.writing) > 1
     }
 
     /// After [`Agent::stop`]: waits until the sampler has ended, at most so long; whether it has.

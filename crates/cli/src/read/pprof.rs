@@ -64,7 +64,7 @@ fn samples(
         if value(count) == Some(0) && total == 0 {
             continue;
         }
-        // Objects, bytes and the like are not samples: formats have a line or more for each of these.
+        // Objects, bytes and the like are not samples, of which formats have a line each.
         let ticks = if header.measure.is_some() { 1 } else { ticks };
         let (thread, state) = profile.labels(sample, name, &calls);
         let frames = sample.locations.iter().map(|id| profile.frame(*id, &modules)).collect();

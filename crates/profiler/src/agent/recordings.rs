@@ -230,6 +230,8 @@ impl Agent {
         let (figures, start_ns) = (Figures::new(&of_agent), clock.epoch(monotonic_ns()));
         let flight_recorder = self.flight_recorder.clone();
         let symbol_time = self.symbol_time;
+        let has_output = !matches!(request.purpose, WriterTask::Keep(_));
+        let writing = has_output.then(|| self.writing.clone());
         let started = self.start_writer(output, move |agent, output| {
             let writer = Writer {
                 request,
@@ -244,6 +246,7 @@ impl Agent {
                 flight_recorder,
             };
             let samples = writer.run(place);
+            drop(writing);
             // The sampler may sleep until a distant tick. Before it wakes, it has no place for
             // another recording.
             agent.wake_sampler();

@@ -134,7 +134,8 @@ fn end(instance: &Instance, live: &Live, end_of_sampler: Duration) {
     // The next agent in the default places removes what is left there.
     live.agent.stop();
     live.files.iter().for_each(|file| file.remove());
-    wait_for_recorder::at_exit(instance.waits.load(Relaxed), || !is_handing_over());
+    let is_over = || !is_handing_over() && !live.agent.is_writing();
+    wait_for_recorder::at_exit(instance.waits.load(Relaxed), is_over);
     live.agent.has_ended(end_of_sampler);
     live.ended_by.store(HAS_ENDED, Relaxed);
 }
