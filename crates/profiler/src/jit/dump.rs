@@ -66,7 +66,7 @@ impl Consumer for Records<'_> {
     fn read(&mut self, bytes: &[u8]) -> usize {
         self.reader.read(bytes, self.code, &mut |unwinding| {
             let code = unwinding.start..unwinding.start.saturating_add(unwinding.size);
-            self.frames.add(code, unwinding.section_address(), &unwinding.eh_frame);
+            self.frames.add(code, (unwinding.section_address(), &unwinding.eh_frame), None);
         })
     }
 

@@ -120,8 +120,9 @@ impl GdbJit {
         for (code, function) in object.functions {
             self.code.insert(code.start, code.end - code.start, since, function);
         }
-        if let Some((address, bytes)) = object.eh_frame {
-            frames.add(object.text, address, &bytes);
+        if object.eh_frame.is_some() || object.debug_frame.is_some() {
+            let (address, eh_frame) = object.eh_frame.unwrap_or_default();
+            frames.add(object.text, (address, &eh_frame), object.debug_frame.as_deref());
         }
     }
 

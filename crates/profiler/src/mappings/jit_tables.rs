@@ -6,12 +6,12 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use swipr_os::locks::lock;
-use swipr_symbols::rows::{UnwindInput, build_table};
+use swipr_symbols::rows::{DebugFrameInput, UnwindInput, build_table};
 
 /// Tables at a time: handlers search all of them.
 const MAX_TABLES: usize = 16 << 10;
 /// A description of larger code is taken for damaged.
-const MAX_CODE: u64 = 256 << 20;
+const MAX_CODE: u64 = 2 << 30;
 
 /// Unwind tables of JIT code.
 #[derive(Debug, Default)]
@@ -21,17 +21,17 @@ pub struct JitTables {
 }
 
 impl JitTables {
-    /// Adds the table of `code` by a section at `address`. It replaces older tables of the same
-    /// addresses.
-    pub fn add(&self, code: Range<u64>, address: u64, eh_frame: &[u8]) {
+    /// Adds the table of `code` by a section at an address, and by a `.debug_frame`. It replaces
+    /// older tables of the same addresses.
+    pub fn add(&self, code: Range<u64>, eh_frame: (u64, &[u8]), debug_frame: Option<&[u8]>) {
         if code.end.saturating_sub(code.start).wrapping_sub(1) >= MAX_CODE {
             return;
         }
         let input = UnwindInput {
             text: code.clone(),
             eh_frame_hdr: None,
-            eh_frame: (address, eh_frame),
-            debug_frame: None,
+            eh_frame,
+            debug_frame: debug_frame.map(|bytes| DebugFrameInput { bias: 0, bytes, stack_switches: &[] }),
             main: None,
             aarch64: cfg!(target_arch = "aarch64"),
         };
@@ -67,5 +67,32 @@ impl JitTables {
             tables.clear();
             self.generation.fetch_add(1, Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Regression: code that QEMU makes ended each stack: it is described for debuggers alone.
+    #[test]
+    fn code_that_is_described_for_debuggers_alone_has_a_table() {
+        const CODE: Range<u64> = 0x10_0000..0x4010_0000;
+        let mut section = vec![];
+        let mut entry = |id: u32, rest: &[u8]| {
+            section.extend((4 + rest.len() as u32).to_le_bytes());
+            section.extend(id.to_le_bytes());
+            section.extend(rest);
+        };
+        // Version 1, factors 1 and -8, return address in column 16.
+        entry(u32::MAX, &[1, 0, 1, 0x78, 16, 0, 0, 0]);
+        let range = [CODE.start.to_le_bytes(), (CODE.end - CODE.start).to_le_bytes()].concat();
+        // DW_CFA_def_cfa rsp, 96; DW_CFA_offset rbp, 2.
+        entry(0, &[&range[..], &[0x0c, 7, 96, 0x86, 2, 0, 0, 0]].concat());
+        let tables = JitTables::default();
+        tables.add(CODE, (0, &[]), None);
+        assert_eq!(tables.list().len(), 0);
+        tables.add(CODE, (0, &[]), Some(&section));
+        assert_eq!(tables.list().len(), 1);
     }
 }

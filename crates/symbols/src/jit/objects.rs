@@ -31,6 +31,8 @@ pub struct JitObject {
     pub text: Range<u64>,
     /// Address and bytes of `.eh_frame`.
     pub eh_frame: Option<(u64, Vec<u8>)>,
+    /// The bytes of `.debug_frame`, with which QEMU describes the code that it makes.
+    pub debug_frame: Option<Vec<u8>>,
 }
 
 /// Reads an object.
@@ -52,8 +54,12 @@ pub fn read(image: Arc<[u8]>) -> Result<JitObject, Error> {
     if let Some(mut lines) = Lines::open(&files, MAX_BYTES, MAX_BYTES) {
         made.functions.iter_mut().for_each(|(code, function)| function.lines = entries(code, &mut lines));
     }
-    let frames = file.sections().iter().find(|section| section.name == ".eh_frame");
-    made.eh_frame = frames.and_then(|section| Some((section.address, file.bytes(section, MAX_BYTES).ok()?)));
+    let section = |name| {
+        let section = file.sections().iter().find(|section| section.name == name)?;
+        Some((section.address, file.bytes(section, MAX_BYTES).ok()?))
+    };
+    made.eh_frame = section(".eh_frame");
+    made.debug_frame = section(".debug_frame").map(|(_, bytes)| bytes);
     Ok(made)
 }
 
