@@ -22,6 +22,8 @@ pub(super) enum Sink {
         file: File,
         beside: PathBuf,
         place: PathBuf,
+        /// Something was written: of a format that is written as samples come.
+        has_part: bool,
     },
 }
 
@@ -54,9 +56,23 @@ impl Sink {
                 let mut out = io::stdout().lock();
                 out.write_all(bytes).and_then(|()| out.flush())
             }
-            Sink::Special(file, _) | Sink::Beside { file, .. } => file.write_all(bytes),
+            Sink::Special(file, _) => file.write_all(bytes),
+            Sink::Beside { file, has_part, .. } => file.write_all(bytes).inspect(|()| *has_part = true),
         };
-        written.map_err(|error| self.cannot_write(&error))
+        written.map_err(|error| self.kept(&error).unwrap_or_else(|| self.cannot_write(&error)))
+    }
+
+    /// Where the file system is full: keeps what was written, under another name.
+    fn kept(&self, error: &io::Error) -> Option<Error> {
+        use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+        let is_full = matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge);
+        let Sink::Beside { beside, place, has_part: true, .. } = self else { return None };
+        let mut part = place.clone().into_os_string();
+        part.push(".part");
+        (is_full && fs::rename(beside, &part).is_ok()).then(|| {
+            let next = format!("what was recorded before is in {}", Path::new(&part).display());
+            Error { next, ..self.cannot_write(error) }
+        })
     }
 
     /// The file is there from now on.
@@ -104,7 +120,7 @@ fn destination(place: &Path) -> io::Result<Sink> {
     if let Some(earlier) = earlier {
         keep_access(&file, &earlier);
     }
-    Ok(Sink::Beside { file, beside, place })
+    Ok(Sink::Beside { file, beside, place, has_part: false })
 }
 
 /// As many characters as an unfinished file's name has room for.

@@ -799,3 +799,20 @@ fn json_is_firefoxs_and_the_dump_has_an_end_of_its_own() {
     }
     assert!(!read(&directory.path().join("a.dump.json")).contains("preprocessedProfileVersion"));
 }
+
+/// Regression: it was removed, and with it a recording of hours.
+#[test]
+fn what_was_written_before_the_file_system_was_full_stays() {
+    let directory = Directory::new();
+    let [input, output] = ["a.folded", "a.perf"].map(|name| directory.path().join(name));
+    std::fs::write(&input, "main;work 9000\n").expect("a file");
+    let script = "trap '' XFSZ; ulimit -f 1500; exec \"$0\" convert \"$1\" -o \"$2\"";
+    let mut command = std::process::Command::new("sh");
+    let said = said(command.args(["-c", script, env!("CARGO_BIN_EXE_swipr")]).args([&input, &output]));
+    let part = directory.path().join("a.perf.part");
+    let next = format!("next: what was recorded before is in {}", part.display());
+    assert!(said.status == Some(1) && said.errors.contains(&next), "{said:?}");
+    assert!(!output.exists() && std::fs::metadata(&part).is_ok_and(|part| part.len() > 0));
+    let read = says(["convert", &part.display().to_string(), "-f", "folded", "-o", "-"]).well();
+    assert!(read.out.contains("main;work "), "{read:?}");
+}
