@@ -74,8 +74,8 @@ pub(super) fn cut(summary: &Summary, recorder: Recorder) -> Error {
 /// Recordings that are longer have ticks, if there is a CPU for the agent.
 pub(super) const LONG_NS: u64 = 1_000_000_000;
 
-/// A program that used less CPU time than this is a short one.
-const SHORT_CPU_NS: u64 = 100_000_000;
+/// A program that used less CPU time than this is a short one, and so is one that ran for less.
+const SHORT_NS: u64 = 100_000_000;
 
 /// A program is idle that uses a CPU for less than one part in so many of the time.
 const IDLE_SHARE: u64 = 100;
@@ -95,7 +95,7 @@ fn unsampled(
         format!("{cpu:.3} s of CPU time were used, in {seconds:.1} s, while no thread could be sampled");
     match hindrance {
         Some((reason, next)) => (format!("{why}: {reason}"), next.to_owned()),
-        None if summary.unsampled_cpu_ns < SHORT_CPU_NS => (why, short_programs),
+        None if summary.unsampled_cpu_ns < SHORT_NS => (why, short_programs),
         None => (why, DOCTOR.to_owned()),
     }
 }
@@ -140,6 +140,9 @@ pub(super) fn nothing(
             format!("--idle records threads that wait, too;{} {short_programs}", recorder.if_idle()),
         ),
         _ if summary.samples > 0 => unsampled(summary, hindrance, short_programs),
+        _ if summary.duration_ns < SHORT_NS => {
+            (format!("the process ended after {:.0} ms", seconds * 1e3), short_programs)
+        }
         _ => (
             format!("no thread used the CPU in {seconds:.1} s (idle)"),
             format!("--idle records threads that wait, too;{} {short_programs}", recorder.if_idle()),
@@ -183,6 +186,10 @@ mod tests {
         let why = |summary: &Summary| nothing(summary, None, Recorder::Run, true).what;
         assert!(why(&long).contains("its agent got no CPU") && why(&long).contains("in 3.0 s (starved)"));
         assert!(why(&Summary::default()).contains("ended before its first sample"));
+        // Advice was --idle, also to who had given it.
+        let short = Summary { ticks: 1, duration_ns: 3_000_000, ..Summary::default() };
+        let said = nothing(&short, None, Recorder::Run, false);
+        assert!(said.what.ends_with("the process ended after 3 ms") && !said.next.contains("idle"), "{said}");
         let idle = Summary { ticks: 300, threads: 1, ..long.clone() };
         assert!(why(&idle).contains("no thread used the CPU in 3.0 s (idle)"));
         assert!(nothing(&idle, None, Recorder::Run, false).next.contains("--idle"));
