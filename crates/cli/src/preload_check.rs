@@ -149,7 +149,7 @@ where
         }
         return obstacle(
             format!("{shown} is a static program: no loader reads LD_PRELOAD for it"),
-            "link it dynamically, or link swipr into it (include/swipr.h, or the Rust crate)",
+            "link it dynamically; a program in Rust may have the crate swipr instead",
         );
     };
     let interpreter = String::from_utf8_lossy(interpreter);

@@ -38,7 +38,7 @@ impl OutputTarget {
 
 /// The format that a file's name selects.
 pub fn format_of(path: &Path) -> Option<&'static FormatInfo> {
-    swipr_formats::of_file(path.file_name()?.to_str()?)
+    swipr_formats::of_file(&path.file_name()?.to_string_lossy())
 }
 
 /// The format by its name, or by the file's name.

@@ -23,11 +23,11 @@ pub fn check(request: &Request) -> Result<(), String> {
     if TaskDirectory::open().and_then(|directory| directory.list(&mut all)).is_err() {
         return Ok(()); // the sampler cannot sample then, and says so
     }
-    if let Some(own) = tids.iter().find(|&&tid| own_threads::contains(tid)) {
-        return Err(format!("thread {own} is one of swipr's own, which are not sampled"));
-    }
     if let Some(unknown) = tids.iter().find(|tid| !all.contains(tid)) {
         return Err(format!("there is no thread {unknown} in this process"));
+    }
+    if let Some(own) = tids.iter().find(|&&tid| own_threads::contains(tid)) {
+        return Err(format!("thread {own} is one of swipr's own, which are not sampled"));
     }
     let Some(regex) = names else { return Ok(()) };
     all.retain(|tid| !own_threads::contains(*tid) && (tids.is_empty() || tids.contains(tid)));

@@ -82,7 +82,7 @@ pub const VARIABLES: &[Variable] = &[
     variable(
         "SWIPR_OUTPUT",
         "",
-        "A file into which the program's whole life is written, 100 samples a second, when it ends: `/tmp/profile.%p.pb.gz`. `%p` is the process id; the suffix says the format. The program's end may wait up to 2 seconds for it; what is not complete (after a signal, too) is named `.part`.",
+        "A file into which the program's whole life is written, 100 samples a second, when it ends: `/tmp/profile.%p.pb.gz`. `%p`, the process id, must be in it: children have files of their own. The suffix says the format. The program's end may wait up to 2 seconds for it; what is not complete (after a signal, too) is named `.part`.",
     ),
     variable(
         "SWIPR_RECORDER",
