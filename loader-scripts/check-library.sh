@@ -8,7 +8,7 @@
 set -eu
 library=$1
 glibc=${2-}
-limit=$((2352 * 1024))
+limit=$((2344 * 1024))
 tls_limit=64
 fail() { echo "check-library.sh: $*" >&2; exit 1; }
 
