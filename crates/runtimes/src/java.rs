@@ -23,7 +23,6 @@ use swipr_unwind::memory::Memory;
 #[allow(missing_docs)] // HotSpot's own names
 pub struct JavaLayout {
     pub code_cache: CodeCache,
-    pub code_name: u64,
     pub code_method: u64,
     /// Below the frame pointer of the interpreter's frames: the bytecode that runs, as of the last
     /// call from there.
@@ -86,7 +85,7 @@ const METHODS: [&[u8]; 2] = [b"nmethod", b"native nmethod"];
 impl JavaLayout {
     /// The method of a piece of code; `None`: it is a part of the machine.
     fn method_of(&self, piece: CodePiece, memory: &mut BlockMemory<'_>) -> Option<u64> {
-        let name = memory.word(piece.start.checked_add(self.code_name)?)?;
+        let name = memory.word(piece.start.checked_add(self.code_cache.name)?)?;
         let mut kind = [0; 16];
         let length = memory.text(name, &mut kind)?;
         let is_method = METHODS.contains(&kind.get(..length)?);

@@ -55,6 +55,8 @@ pub struct CodeCache {
     pub block_header: u64,
     /// The piece's bytes.
     pub size: u64,
+    /// Where its name is.
+    pub name: u64,
     /// Words of a frame, with the return address.
     pub frame_size: u64,
     /// From which distance on, behind the start of the instructions, the frame is made.
@@ -156,6 +158,13 @@ impl CodeCache {
         let distance = memory.word(piece.start.checked_add(self.original_pc)?)? as u32;
         let pc = memory.word(sp.checked_add(distance.into())?)?;
         (piece.code < pc && pc < piece.end).then_some(pc)
+    }
+
+    /// Whether a piece is the way into a native method.
+    pub(crate) fn is_native<M: Memory + ?Sized>(&self, memory: &mut M, piece: CodePiece) -> bool {
+        let mut name = [0; 7];
+        let text = piece.start.checked_add(self.name).and_then(|at| memory.word(at));
+        text.is_some_and(|text| memory.code(text, &mut name)) && name == *b"native "
     }
 
     fn heap(&self, pc: u64) -> Option<&CodeHeap> {

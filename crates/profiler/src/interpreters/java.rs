@@ -116,6 +116,7 @@ impl Structures<'_> {
             interpreter,
             block_header,
             size: self.field("CodeBlob._size")?,
+            name: self.field("CodeBlob._name")?,
             frame_size: self.field("CodeBlob._frame_size")?,
             frame_complete: complete,
             // Fields of two bytes lie in between those of four.
@@ -193,7 +194,6 @@ impl Structures<'_> {
         };
         Ok(JavaLayout {
             code_cache,
-            code_name: self.field("CodeBlob._name")?,
             code_method: self.structs.field(&["nmethod._method", "CompiledMethod._method"])?,
             frame_bytecode: if version < WITH_MIRROR { 7 * 8 } else { 8 * 8 },
             method_const: self.field("Method._constMethod")?,

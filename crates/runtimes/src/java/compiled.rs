@@ -80,7 +80,7 @@ impl JavaCode {
     fn read(layout: &JavaLayout, pc: u64, memory: &mut BlockMemory<'_>) -> Option<JavaCode> {
         let compiled = layout.compiled?;
         let piece = layout.code_cache.piece(memory, pc)?;
-        let name = memory.word(piece.start.checked_add(layout.code_name)?)?;
+        let name = memory.word(piece.start.checked_add(layout.code_cache.name)?)?;
         let method = match layout.method_of(piece, memory) {
             None => None,
             Some(method) => Some((method, memory.half(piece.start.checked_add(compiled.id)?)?)),

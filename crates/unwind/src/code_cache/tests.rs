@@ -48,6 +48,7 @@ pub(crate) const CACHE: CodeCache = CodeCache {
     interpreter: Range { low: LOW, high: LOW + SEGMENT },
     block_header: 16,
     size: 12,
+    name: 40,
     frame_size: 28,
     frame_complete: 20,
     is_short: false,
@@ -56,7 +57,7 @@ pub(crate) const CACHE: CodeCache = CodeCache {
     original_pc: 144,
     call_stub: 0,
 };
-const PIECE: u64 = LOW + FIRST * SEGMENT + 16;
+pub(crate) const PIECE: u64 = LOW + FIRST * SEGMENT + 16;
 pub(crate) const CODE: u64 = PIECE + 0x100;
 const DEOPTIMIZED: u64 = CODE + 0x2000;
 

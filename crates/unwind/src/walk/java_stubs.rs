@@ -32,8 +32,8 @@ pub(super) fn from_stub<A: Arch, M: Memory + ?Sized>(
 }
 
 /// From where methods of a virtual thread return to whose callers are still in the heap, to the
-/// frame below which all of its methods run. It is next, above the arguments of the method: its own
-/// return address is behind a call of its code.
+/// frame below which all of its methods run, that of the native method `enterSpecial`. It is next,
+/// above the arguments of the method, and its own return address is behind a call of its code.
 fn from_return_barrier<A: Arch, M: Memory + ?Sized>(
     rules: &Rules<'_>,
     memory: &mut M,
@@ -50,8 +50,9 @@ fn from_return_barrier<A: Arch, M: Memory + ?Sized>(
         let return_address = memory.word(slot)?;
         let callee = call_target(rules, memory, cache, return_address)?;
         let callee = cache.find(memory, callee).filter(|callee| callee.frame != 0)?;
+        // What aligns frames may have older ones.
         let sp = slot.checked_sub(callee.frame - 8).filter(|sp| *sp >= least)?;
-        Some((callee.complete + 1, sp))
+        cache.is_native(memory, callee).then_some((callee.complete + 1, sp))
     })?;
     Some(enter_caller::<A>(frame, pc, sp, None))
 }
@@ -143,7 +144,7 @@ mod tests {
     use super::*;
     use crate::arch::Native;
     use crate::cache::Cache;
-    use crate::code_cache::tests::{CACHE, CODE, LOW, SEGMENT, STACK, world};
+    use crate::code_cache::tests::{CACHE, CODE, LOW, PIECE, SEGMENT, STACK, World, world};
     use crate::published::Snapshot;
     use crate::registers::Registers;
 
@@ -161,17 +162,22 @@ mod tests {
             put(from - 4, &(to.wrapping_sub(from) as u32).to_le_bytes());
         }
         put(BARRIER, &[0x49, 0x8b, 0xa7, 8]);
+        put(PIECE + CACHE.name, &(STACK + 15 * 8).to_le_bytes());
         // The return address of that frame, and those of other calls.
         (world.stack[14], world.stack[12], world.stack[3]) = (calls[0].0, calls[1].0, calls[0].0);
+        world.stack[15] = u64::from_le_bytes(*b"native n");
         let (snapshot, known) = (Snapshot { objects: &[], executable: &[] }, Cache::new());
         let rules = Rules::new(&snapshot, &known, Some(&CACHE));
         let at = Registers { pc: BARRIER, sp: STACK + 8, fp: None, link: None, context: 0 };
-        let mut step = |exact| {
+        let step = |world: &mut World, exact| {
             let mut frame = Frame { exact, ..Frame::new(at, 0) };
-            let stepped = from_return_barrier::<Native, _>(&rules, &mut world, &mut frame, &CACHE);
+            let stepped = from_return_barrier::<Native, _>(&rules, world, &mut frame, &CACHE);
             stepped.map(|_| (frame.at.pc, frame.at.sp))
         };
-        assert_eq!(step(false), Some((CODE + 13, STACK + 24)));
-        assert_eq!(step(true), None, "the stub runs");
+        assert_eq!(step(&mut world, false), Some((CODE + 13, STACK + 24)));
+        assert_eq!(step(&mut world, true), None, "the stub runs");
+        // Regression: an outer call's return address was taken for it.
+        world.stack[15] = LOW;
+        assert_eq!(step(&mut world, false), None, "the method is no native one");
     }
 }

@@ -4,7 +4,6 @@ use super::callee_saved::Known;
 use super::workspace::Scratch;
 use super::{Frame, Stop, extended, java, restorer};
 use crate::arch::Arch;
-use crate::code_cache::CodeCache;
 use crate::memory::Memory;
 use crate::prologue;
 use crate::published::Rules;
@@ -170,23 +169,10 @@ fn step_special<A: Arch, M: Memory + ?Sized>(
                 // No stack begins with code of Java: a return address of 0 is none.
                 Some(stepped) => Ok(stepped.map_err(|_| Stop::OutOfBounds)?),
                 None if restorer::is_here::<A, M>(memory, frame) => Err(StepError::Signal),
-                None => {
-                    // Methods keep the frame pointer of who has called the first of them.
-                    let is_kept = |cache: &CodeCache| frame.exact && !leads_to(cache, memory, frame.at.fp);
-                    if of_java.is_some_and(is_kept) {
-                        frame.at.fp = None;
-                    }
-                    Ok(step_without_table::<A, M>(rules, memory, frame)?)
-                }
+                None => Ok(step_without_table::<A, M>(rules, memory, frame)?),
             }
         }
     }
-}
-
-/// Whether the frame at a frame pointer returns to code of Java.
-fn leads_to<M: Memory + ?Sized>(cache: &CodeCache, memory: &mut M, fp: Option<u64>) -> bool {
-    let pc = fp.and_then(|fp| memory.word(fp.checked_add(8)?));
-    pc.is_some_and(|pc| cache.may_have(pc))
 }
 
 /// Steps to the caller whose frame pointer is known, wherever its stack is.
