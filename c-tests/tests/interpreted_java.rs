@@ -362,6 +362,28 @@ fn code_without_a_frame_is_called_by_methods() {
     }
 }
 
+/// The stub by which native code calls Java has a frame pointer, and returns to native code.
+#[test]
+fn methods_that_native_code_calls_again_and_again_have_callers() {
+    let Some(program) = compiled(&[("Upcalls.java".into(), source("Upcalls.java"))], "8") else { return };
+    for java in interpreters("java", "JAVAS") {
+        // Else the JVM makes code for the calls.
+        let native = [
+            "-XX:+IgnoreUnrecognizedVMOptions",
+            "-Dsun.reflect.inflationThreshold=2147483647",
+            "-Djdk.reflect.useNativeAccessorOnly=true",
+        ];
+        let mut host = start(&java, &program, &[&native[..], &["Upcalls"]].concat());
+        let stacks = record_running(&host, LEAST, |stack| stack.text().contains("JavaCalls::call"));
+        host.tell("end");
+        assert!(host.ended().success());
+        let whole = stacks.iter().filter(|stack| stack.text().contains("Upcalls.calls")).count();
+        let what = format!("{}: {whole} of {}", java.display(), stacks.len());
+        println!("{what}");
+        assert!(whole * 50 >= stacks.len() * 48, "{what}");
+    }
+}
+
 /// Regression: up to two thirds of their stacks ended where they return to methods in the heap.
 #[test]
 fn virtual_threads_that_have_waited_have_callers_and_a_mark_for_methods_in_the_heap() {
