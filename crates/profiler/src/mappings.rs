@@ -322,7 +322,8 @@ impl Tables {
         let not_objects =
             self.files.iter().filter(|(_, object)| object.is_none()).map(|(mapping, _)| mapping);
         let mut code: Vec<Code> = objects.iter().flat_map(of_object).collect();
-        let others = others.into_iter().chain(not_objects).map(anonymous);
+        let others = others.into_iter().chain(not_objects);
+        let others = others.map(|mapping| anonymous(mapping, maps::end_of_code(&self.maps, mapping)));
         code.extend(others.map(|code| self.current.known(&code).cloned().unwrap_or(code)));
         let code = sorted_by(&code, |code| code.low);
         self.executable = code.iter().map(|code| Range { low: code.low, high: code.high }).collect();
@@ -363,8 +364,8 @@ fn of_object(object: &Arc<LoadedObject>) -> Vec<Code> {
     object.code().map(describe).collect()
 }
 
-/// Executable memory without an object file.
-fn anonymous(mapping: &Mapping) -> Code {
+/// Executable memory without an object file, up to `high`.
+fn anonymous(mapping: &Mapping, high: u64) -> Code {
     let has_file = mapping.path.starts_with('/') && !mapping.path.starts_with("/memfd:");
     let path = match mapping.path.as_str() {
         "" => "[jit]",
@@ -375,12 +376,12 @@ fn anonymous(mapping: &Mapping) -> Code {
     let module = Arc::new(Module {
         path: path.into(),
         start: mapping.low,
-        end: mapping.high,
+        end: high,
         file_offset: mapping.offset,
         base: mapping.low.wrapping_sub(mapping.offset),
         build_id: vec![],
     });
-    Code { low: mapping.low, high: mapping.high, module, symbols: None }
+    Code { low: mapping.low, high, module, symbols: None }
 }
 
 #[cfg(test)]

@@ -107,6 +107,7 @@ mod tests {
             high: low + 0x1000,
             executable: true,
             writable: false,
+            reserved: false,
             offset: 0,
             device: 1,
             inode,
