@@ -145,10 +145,10 @@ swipr_status swipr_record_to_file_with(const char *path,
 
 // Begins to record every thread, each `interval_us` microseconds, into the file `path`, until
 // `swipr_recording_end` is called with what is stored in `*recording`, or the program ends by
-// `exit`, which waits up to a second for the file, or `swipr_stop` is called. Does not wait for
-// samples; an agent that is just being started is waited for, as in `swipr_start`. At most 8
-// recordings run at the same time, those of clients included: one more is
-// `SWIPR_RECORDING_FAILED`.
+// `exit`, which waits up to a second for the file, or `swipr_stop` is called; if that is at once,
+// there may be no file. Does not wait for samples; an agent that is just being started is waited
+// for, as in `swipr_start`. At most 8 recordings run at the same time, those of clients included:
+// one more is `SWIPR_RECORDING_FAILED`.
 //
 // Pointers:
 // `path` and `format` are NULL (an error) or C strings; `recording` is NULL (an error) or valid.

@@ -67,10 +67,14 @@ impl Sink {
         use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
         let is_full = matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge);
         let Sink::Beside { beside, place, has_part: true, .. } = self else { return None };
-        let mut part = place.clone().into_os_string();
-        part.push(".part");
-        (is_full && fs::rename(beside, &part).is_ok()).then(|| {
-            let next = format!("what was recorded before is in {}", Path::new(&part).display());
+        // An earlier recording's stays.
+        let part = ["part", "part.2", "part.3"].into_iter().find_map(|suffix| {
+            let mut part = place.clone().into_os_string();
+            part.push(format!(".{suffix}"));
+            Some(PathBuf::from(part)).filter(|part| is_full && !part.exists())
+        })?;
+        fs::rename(beside, &part).is_ok().then(|| {
+            let next = format!("what was recorded before is in {}", part.display());
             Error { next, ..self.cannot_write(error) }
         })
     }

@@ -20,8 +20,6 @@ const START_AT_EXIT: Duration = Duration::from_millis(500);
 /// So often, with such pauses, it is looked whether threads of the agent's have started or ended.
 const SETTLES_WITHIN: u32 = 20;
 const SETTLES: Duration = Duration::from_micros(500);
-/// [`Live::ended_by`] when this is over.
-const HAS_ENDED: u32 = u32::MAX;
 /// How long it waits for the sampler to end.
 const END_OF_SAMPLER: Duration = Duration::from_millis(500);
 
@@ -118,10 +116,10 @@ fn host_has_other_threads() -> bool {
     waited.unwrap_or(true)
 }
 
-/// Whether another thread, which was the first to call exit(3), is held up by the agent's end. It
-/// goes first: its status is the process's.
+/// Whether another thread was the first to call exit(3): its status is the process's, which ends
+/// while this thread waits.
 fn is_ended_by_another(live: &Live) -> bool {
-    ![HAS_ENDED, process::tid()].contains(&live.ended_by.load(Relaxed))
+    live.ended_by.load(Relaxed) != process::tid()
 }
 
 /// Hands over what was sampled and stops the agent, once. Waits so long for the sampler to end.
@@ -137,7 +135,6 @@ fn end(instance: &Instance, live: &Live, end_of_sampler: Duration) {
     let is_over = || !is_handing_over() && !live.agent.is_writing();
     wait_for_recorder::at_exit(instance.waits.load(Relaxed), is_over);
     live.agent.has_ended(end_of_sampler);
-    live.ended_by.store(HAS_ENDED, Relaxed);
 }
 
 /// At _exit(2), in a signal handler or with any lock held: recordings for which the process waits

@@ -40,7 +40,7 @@ pub struct Live {
     pub files: Vec<Arc<SocketFile>>,
     /// The recording of the process's whole life, if there is one.
     pub whole: OnceLock<WholeRun>,
-    /// The thread that stops it because the process ends; 0: none yet. `u32::MAX`: it has.
+    /// The thread that stops it because the process ends; 0: none yet.
     pub ended_by: AtomicU32,
 }
 
