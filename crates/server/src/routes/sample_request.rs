@@ -102,8 +102,9 @@ fn text(values: &str, value: &Value) -> Result<Option<String>, String> {
 /// A number without an exponent.
 fn plain(number: &serde_json::Number) -> String {
     match number.as_f64() {
-        Some(float) if number.is_f64() && (0.0..1e9).contains(&float) => {
-            Decimal::rounded(float, 9).trimmed().to_string()
+        Some(float) if number.is_f64() && float >= 0.0 => {
+            let places = if float < 1e9 { 9 } else { 0 };
+            Decimal::rounded(float, places).trimmed().to_string()
         }
         _ => number.to_string(),
     }
