@@ -81,6 +81,10 @@ pub struct Writer {
     format: Box<dyn Format>,
     bytes: Vec<u8>,
     to: Sink,
+    /// The format has a line or more for each sample.
+    streams: bool,
+    /// What is counted are objects, bytes and the like: no samples.
+    has_measure: bool,
     has_begun: bool,
     flushed: Instant,
     /// Samples that were written.
@@ -106,6 +110,8 @@ impl Writer {
             format,
             bytes: Vec::new(),
             to,
+            streams: selection.format.streams,
+            has_measure: false,
             has_begun: false,
             flushed: Instant::now(),
             samples: 0,
@@ -128,12 +134,19 @@ impl Writer {
     pub fn begin(&mut self, header: &Header) {
         if !self.has_begun {
             self.format.begin(header, &mut self.bytes);
+            self.has_measure = header.measure.is_some();
             self.has_begun = true;
         }
     }
 
     /// Takes a sample.
     pub fn sample(&mut self, sample: &OwnedSample) -> Result<(), Error> {
+        if self.streams && self.has_measure && sample.ticks > 1 {
+            // Sums that cannot be shared out evenly have a part that weighs nothing.
+            let weight_ns = sample.weight_ns.saturating_mul(sample.ticks.into());
+            let whole = OwnedSample { ticks: 1, weight_ns, ..sample.clone() };
+            return if weight_ns == 0 { Ok(()) } else { self.sample(&whole) };
+        }
         self.samples += u64::from(sample.ticks);
         if sample.state == State::Running {
             self.running_ns += sample.weight_ns.saturating_mul(sample.ticks.into());

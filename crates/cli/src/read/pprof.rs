@@ -30,9 +30,7 @@ pub(super) fn read(
         return Err(Error::new(why, "compare the two themselves: swipr diff BEFORE AFTER"));
     }
     samples(&profile, name, shape, to).map_err(unreadable)?;
-    let measure = profile.measure();
-    let has_counts = measure.is_none() && profile.values().0.is_some();
-    Ok((measure, has_counts))
+    Ok((profile.measure(), profile.values().0.is_some()))
 }
 
 fn samples(
@@ -64,8 +62,6 @@ fn samples(
         if value(count) == Some(0) && total == 0 {
             continue;
         }
-        // Objects, bytes and the like are not samples, of which formats have a line each.
-        let ticks = if header.measure.is_some() { 1 } else { ticks };
         let (thread, state) = profile.labels(sample, name, &calls);
         let frames = sample.locations.iter().map(|id| profile.frame(*id, &modules)).collect();
         let (thread, stack) = (shape.thread(thread), shape.stack(frames, None));

@@ -366,6 +366,9 @@ fn a_profile_of_memory_is_of_bytes() {
     assert_eq!(converted("raw").out.matches("\"type\":\"sample\"").count(), 2);
     let pprof = directory.path().join("again.pb.gz").display().to_string();
     says(["convert", &heap, "-o", &pprof, "-q"]).well();
+    // Where sums are written, the objects stay.
+    let page = says(["convert", &pprof, "-f", "html", "-o", "-"]).well().out;
+    assert!(page.contains("\"samples\":4101,"), "{page}");
     assert!(
         says(["convert", &pprof, "-f", "folded", "-o", "-"]).well().errors.contains("inuse_space in bytes")
     );
