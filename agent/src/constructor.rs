@@ -106,10 +106,6 @@ fn start(config: Config) {
     if has_valgrind() {
         return config.log.line("not profiled: valgrind would report errors of the agent's");
     }
-    // It knows one table of descriptors, too: the program's output would go through the agent's.
-    if let Some(emulator) = process::emulator() {
-        return config.log.line(format_args!("not profiled: {} runs the program", emulator.display()));
-    }
     let executable =
         if config.programs == Programs::default() { String::new() } else { process::executable() };
     if !config.programs.include(Path::new(&executable), std::env::args_os()) {
@@ -120,9 +116,13 @@ fn start(config: Config) {
     if config.follow == Follow::None {
         ld_preload::strip();
     }
-    if lifecycle::start(config, lifecycle::Wait::No).is_ok() {
-        lifecycle::watch_handlers();
-        lifecycle::wait_for_recorder();
+    let log = config.log;
+    match lifecycle::start(config, lifecycle::Wait::No) {
+        Ok(()) => {
+            lifecycle::watch_handlers();
+            lifecycle::wait_for_recorder();
+        }
+        Err(error) => log.line(format_args!("not started: {error}")),
     }
 }
 

@@ -115,6 +115,10 @@ pub fn start(config: Config, wait: Wait) -> Result<(), LifeError> {
     if !process::may_read_clocks() {
         return Err(LifeError::Failed("this process may not read the time stamp counter".into()));
     }
+    // It knows one table of descriptors: the program's output would go through the agent's.
+    if let Some(emulator) = process::emulator() {
+        return Err(LifeError::Failed(format!("{} runs this process", emulator.display())));
+    }
     let generation = STATE.begin().ok_or(LifeError::AlreadyRunning)?;
     log::find_stderr();
     config.log.keep();

@@ -117,8 +117,8 @@ pub fn executable() -> String {
 /// The emulator that runs the program, as qemu-x86_64 on another processor. It answers in place of
 /// the kernel when the program asks for its executable by the usual name.
 pub fn emulator() -> Option<PathBuf> {
-    let [told, real] = ["/proc/self/exe", "/proc/self/./exe"].map(std::fs::read_link);
-    real.ok().filter(|real| told.is_ok_and(|told| told != *real))
+    let [named, real] = ["/proc/self/exe", "/proc/self/./exe"].map(std::fs::read_link);
+    real.ok().filter(|real| named.is_ok_and(|named| named != *real))
 }
 
 /// Nanoseconds of CLOCK_MONOTONIC.
