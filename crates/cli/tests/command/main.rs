@@ -3,6 +3,7 @@
 mod children;
 mod containers;
 mod convert;
+mod convert_pprof;
 mod diff;
 mod doctor;
 mod documents;
