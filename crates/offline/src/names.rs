@@ -93,13 +93,12 @@ impl Names<'_> {
                 found
             }
         };
-        if functions.is_empty() || is_by_address(&functions, module) {
-            if !self.outcome.unknown.contains(module) {
-                self.outcome.unknown.push(module.clone());
-            }
-            return frame.clone();
+        if !is_by_address(&functions, module) {
+            self.outcome.named += 1;
+        } else if !self.outcome.unknown.contains(module) {
+            self.outcome.unknown.push(module.clone());
         }
-        self.outcome.named += 1;
+        let functions = if functions.is_empty() { frame.functions.clone() } else { functions };
         Frame { functions, ..frame.clone() }
     }
 
@@ -133,7 +132,7 @@ impl Names<'_> {
     }
 }
 
-/// Whether functions have names of the kind `module+0x…`.
+/// Whether functions have no names but those of the kind `module+0x…`.
 fn is_by_address(functions: &[Function], module: &Module) -> bool {
     let file = module.path.rsplit('/').next().unwrap_or_default();
     let mut offsets = functions.iter().map(|function| function.name.strip_prefix(file));

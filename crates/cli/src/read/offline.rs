@@ -4,6 +4,7 @@
 
 use crate::event::{Event, OwnedSample};
 use crate::shape::Shape;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use swipr_formats::model::{FrameKind, Module, Stack};
@@ -51,8 +52,9 @@ pub(super) fn read(
         };
         // What the kernel maps has no file.
         let files = |modules: Vec<Arc<Module>>| {
-            let paths = modules.into_iter().map(|module| module.path.clone());
-            paths.filter(|path| !path.starts_with('[')).collect()
+            // A file may be mapped in several pieces.
+            let paths: BTreeSet<String> = modules.into_iter().map(|module| module.path.clone()).collect();
+            paths.into_iter().filter(|path| !path.starts_with('[')).collect()
         };
         (symbols.missing, symbols.unknown) = (files(named.missing), files(named.unknown));
     }
