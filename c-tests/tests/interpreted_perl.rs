@@ -274,8 +274,8 @@ fn closures_and_the_subs_of_each_thread_have_their_own_names() {
 #[test]
 fn stacks_of_a_blocked_program_are_those_that_perl_itself_sees() {
     for perl in interpreters("perl", "PERLS") {
-        at_points(&perl, "barriers.pl", "perl", |stack, seen, told| {
-            assert_eq!(seen, told, "{}: {}", perl.display(), stack.text());
+        at_points(&perl, "barriers.pl", "perl", |stack, seen, reported| {
+            assert_eq!(seen, reported, "{}: {}", perl.display(), stack.text());
             expect_order(stack);
         });
     }

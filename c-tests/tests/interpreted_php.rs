@@ -217,10 +217,10 @@ fn stacks_of_many_different_functions_are_complete() {
 #[test]
 fn stacks_of_a_blocked_program_are_those_that_php_itself_sees() {
     for interpreter in interpreters("php", "PHPS") {
-        at_points(&interpreter, "barriers.php", "php", |stack, seen, told| {
+        at_points(&interpreter, "barriers.php", "php", |stack, seen, reported| {
             let (leaf, rest) = seen.split_first().expect("functions");
             assert_eq!(leaf, "fgets||0", "{}", stack.text());
-            assert_eq!(rest, told, "{}: {}", interpreter.display(), stack.text());
+            assert_eq!(rest, reported, "{}: {}", interpreter.display(), stack.text());
         });
     }
 }

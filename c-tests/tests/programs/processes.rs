@@ -137,9 +137,9 @@ fn the_program_of_a_script_with_a_fixed_socket_is_found_by_the_script() {
 #[test]
 fn a_value_that_cannot_be_used_is_told_without_being_asked() {
     let errors = errors_of_children("SWIPR_RUNTIMES", "cobol");
-    let told = errors.matches("not profiled: cannot use SWIPR_RUNTIMES=cobol: ").count();
+    let count = errors.matches("not profiled: cannot use SWIPR_RUNTIMES=cobol: ").count();
     // Regression: every command of a script said it once more.
-    assert_eq!(told, 1, "{errors}");
+    assert_eq!(count, 1, "{errors}");
     // Regression: so did they of a secret, which is not shown, and of what is not UTF-8.
     for value in [&b"a b"[..], b"\xff"] {
         let errors = errors_of_children("SWIPR_TOKEN", OsStr::from_bytes(value));

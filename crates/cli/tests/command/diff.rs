@@ -121,8 +121,8 @@ fn a_folded_file_of_nanoseconds_is_of_cpu_time_and_one_that_does_not_say_is_name
     assert_eq!(said.errors, "", "{said:?}");
     for (before, after) in [("cpu.folded", "plain.folded"), ("plain.folded", "plain.folded")] {
         let said = diff(before, after).well();
-        let told = said.errors.lines().filter(|line| line.contains("plain.folded does not say")).count();
-        assert_eq!(told, 1, "{said:?}");
+        let count = said.errors.lines().filter(|line| line.contains("plain.folded does not say")).count();
+        assert_eq!(count, 1, "{said:?}");
     }
 }
 

@@ -461,18 +461,18 @@ fn what_a_thread_uses_while_it_cannot_be_hit_is_not_given_to_its_hits() {
     for mode in [Mode::Cpu, Mode::Wall] {
         let mut account = Account::new(moment(0, 0, 0));
         for tick in 1..=100 {
-            let asked = if tick < 20 { TimerState::Yes(TICK_NS) } else { TimerState::Never };
-            account.observe(moment(tick * 10, tick * 10, 0), Found::Elsewhere, asked);
+            let armed = if tick < 20 { TimerState::Yes(TICK_NS) } else { TimerState::Never };
+            account.observe(moment(tick * 10, tick * 10, 0), Found::Elsewhere, armed);
             if tick < 20 {
                 account.ran(&stack(), tick * 10 * MS, any_tick(tick));
             }
         }
-        let (mut hit, mut unasked) = (0, 0);
+        let (mut hit, mut unsampled) = (0, 0);
         for sample in account.close(mode, 10 * MS, true) {
             let weight = if mode == Mode::Cpu { sample.cpu_ns / (10 * MS) } else { sample.ticks.into() };
-            *if sample.stack.is_none() { &mut unasked } else { &mut hit } += weight;
+            *if sample.stack.is_none() { &mut unsampled } else { &mut hit } += weight;
         }
-        assert!((18..=21).contains(&hit) && hit + unasked >= 99, "{mode:?} {hit} {unasked}");
+        assert!((18..=21).contains(&hit) && hit + unsampled >= 99, "{mode:?} {hit} {unsampled}");
     }
 }
 
